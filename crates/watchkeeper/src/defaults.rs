@@ -1,0 +1,101 @@
+//! Every number that decides how the reflector behaves, with its counterpart in client-go and the reason where ours differs.
+//!
+//! | here | client-go | value | why it differs |
+//! |---|---|---|---|
+//! | [`BACKOFF_INITIAL`], [`BACKOFF_MAX`], [`BACKOFF_FACTOR`], [`BACKOFF_JITTER`] | `NewReflectorWithOptions` | 0.8 s to 30 s, x2, jitter 1.0 | |
+//! | [`BACKOFF_RESET`] | same | 2 min without a delay | |
+//! | [`PAGE_SIZE`], [`PAGE_BUFFER`] | `defaultPageSize`, `defaultPageBufferSize` | 500, 10 pages | |
+//! | [`PAGE_BUFFER_BYTES`] | none | 8 MiB | pages of large objects would fill the memory |
+//! | [`MIN_WATCH_TIMEOUT`] | `defaultMinWatchTimeout` | 5 min, requests ask for 1 to 2 times as much | |
+//! | [`WATCH_TIMEOUT_GRACE`] | none | 5 s | a server that forgets the timeout must not blind us |
+//! | [`VERY_SHORT_WATCH`] | `handleAnyWatch` | 1 s | |
+//! | [`MIN_WATCH_INTERVAL`] | none (`RetryWatcher` has it) | 1 s | a server that ends each watch after one event would be asked in a hot loop |
+//! | [`LIST_IDLE_TIMEOUT`] | none | 30 s without a byte | a list on a dead connection would wait for ever |
+//! | [`INITIAL_EVENTS_SILENCE`] | none | 30 s | a streaming list that never ends is client-go's best known hang |
+//! | [`INITIAL_EVENTS_WARNING`] | `initialEventsEndBookmarkTicker` | 10 s | |
+//! | [`STREAMS_WITHOUT_END`], [`STREAMING_PAUSE`] | none: tried again in each cycle | 2, 1 h | |
+//! | [`STALE_FACTOR`], [`STALE_FLOOR`] | none | 3 times the longest gap, at least 150 s | bookmarks come about once a minute, but are not promised |
+//! | [`SLOW_LIST`] | `initTrace.LogIfLong` | 10 s | |
+//! | [`INTERNAL_ERROR_RESET`] | `NewRetryWithDeadline(.., time.Minute, ..)` | 1 min | |
+//! | [`MAX_FRAME`], [`MAX_SKIPPED_FRAME`] | `streaming.go` (16 MiB, an error) | 16 MiB, 4 times that | one large object must not cost the others |
+//! | [`MAX_RETRY_AFTER`] | none | 60 s | a proxy's `Retry-After: 86400` would blind us |
+//! | [`TCP_KEEPALIVE`], [`TCP_KEEPALIVE_INTERVAL`], [`TCP_KEEPALIVE_RETRIES`], [`TCP_USER_TIMEOUT`] | 30 s (Go's default) | dead peers noticed within 45 s | |
+//! | [`HTTP2_PING_INTERVAL`], [`HTTP2_PING_TIMEOUT`] | `ReadIdleTimeout`, `PingTimeout` | 30 s, 15 s | |
+//! | [`HTTP2_MAX_STREAMS`] | none | 80 a connection | the API server allows 100; watch 101 would wait for ever |
+//! | [`CONNECT_TIMEOUT`] | 30 s dialer | 30 s | |
+
+use std::time::Duration;
+
+/// The first wait after a failure.
+pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
+/// The longest wait after a failure, before jitter.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// What each wait is of the one before.
+pub const BACKOFF_FACTOR: f64 = 2.0;
+/// A wait of `d` becomes one between `d` and `d * (1 + jitter)`.
+pub const BACKOFF_JITTER: f64 = 1.0;
+/// After this long without a wait the next one is the first again.
+pub const BACKOFF_RESET: Duration = Duration::from_secs(120);
+
+/// Objects in a page of a list.
+pub const PAGE_SIZE: u32 = 500;
+/// Pages that are fetched ahead.
+pub const PAGE_BUFFER: usize = 10;
+/// Bytes of objects that are fetched ahead.
+pub const PAGE_BUFFER_BYTES: usize = 8 << 20;
+
+/// The shortest timeout that a watch asks for. The longest is twice that.
+pub const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long after the timeout that it asked for a watch is given up.
+pub const WATCH_TIMEOUT_GRACE: Duration = Duration::from_secs(5);
+/// A watch that ends sooner, with no event, has failed.
+pub const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
+/// The least time between two openings of a watch.
+pub const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a list may be silent.
+pub const LIST_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a streaming list may be silent before its end.
+pub const INITIAL_EVENTS_SILENCE: Duration = Duration::from_secs(30);
+/// How often a streaming list that does not end is mentioned in the log.
+pub const INITIAL_EVENTS_WARNING: Duration = Duration::from_secs(10);
+/// Streaming lists in a row that ended without their bookmark, after which pages are used.
+pub const STREAMS_WITHOUT_END: u32 = 2;
+/// How long pages are used before a streaming list is tried again.
+pub const STREAMING_PAUSE: Duration = Duration::from_secs(3600);
+
+/// A watch is stale after this many times its longest silence between bookmarks...
+pub const STALE_FACTOR: u32 = 3;
+/// ... but not before this.
+pub const STALE_FLOOR: Duration = Duration::from_secs(150);
+
+/// Lists that take longer are logged, with their steps.
+pub const SLOW_LIST: Duration = Duration::from_secs(10);
+/// After this long without an internal error of the server the window for retrying them starts anew.
+pub const INTERNAL_ERROR_RESET: Duration = Duration::from_secs(60);
+
+/// The largest object that is read.
+pub const MAX_FRAME: usize = 16 << 20;
+/// An object of this many times the limit ends the connection; a smaller one is skipped.
+pub const MAX_SKIPPED_FRAME: usize = 4;
+
+/// The longest wait that a server can ask for.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Silence on a connection after which TCP asks whether the peer is there.
+pub const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
+/// Time between two such questions.
+pub const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Questions without an answer after which the peer is dead.
+pub const TCP_KEEPALIVE_RETRIES: u32 = 3;
+/// How long sent data may stay unacknowledged.
+pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may take to be made.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time between two pings of an HTTP/2 connection.
+pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a ping may stay unanswered.
+pub const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// Requests at once on one HTTP/2 connection.
+pub const HTTP2_MAX_STREAMS: usize = 80;

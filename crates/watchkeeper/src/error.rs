@@ -1,0 +1,345 @@
+//! One error for all that talks to a server.
+//!
+//! An [`Error`] is cheap to clone, says which request failed, what the server answered and what to do next, and decides
+//! by its own methods how it is to be treated: nothing else in the crate looks at status codes. It holds text, not the
+//! errors it was made of, because those may quote what must not be shown: serde_json quotes values, and a credential
+//! plugin's error holds the plugin's output.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::defaults::MAX_RETRY_AFTER;
+
+/// What went wrong, broadly. [`Error`] has finer predicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server answered, and the answer is a refusal: see [`Error::code`] and [`Error::reason`].
+    Api,
+    /// There is no connection: name resolution, TCP or TLS failed, or credentials could not be had.
+    Connect,
+    /// The connection was there and ended in the middle of an answer.
+    Disconnected,
+    /// The server was silent for too long.
+    Timeout,
+    /// The answer is not what a Kubernetes API server sends: HTML, a Table, broken JSON, an object out of all bounds.
+    Malformed,
+    /// A client or a source cannot be made from what was given.
+    Config,
+    /// What the changes are written into refused one.
+    Store,
+    /// A watch ended within a second and without an event.
+    VeryShortWatch,
+}
+
+/// An error of a request, a stream or a configuration.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    /// "list pods in namespace web", if known.
+    request: Option<Box<str>>,
+    /// What happened; for [`ErrorKind::Api`] the server's own message.
+    text: Box<str>,
+    status: Option<Status>,
+    connection_refused: bool,
+}
+
+/// The parts of a Kubernetes `Status` that decide something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) code: u16,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) causes: Vec<Cause>,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Cause {
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+const TOO_LARGE: &str = "Too large resource version";
+
+impl Error {
+    /// What went wrong, broadly.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The HTTP status code that the server answered with, if it answered.
+    pub fn code(&self) -> Option<u16> {
+        self.0.status.as_ref().map(|status| status.code)
+    }
+
+    /// The machine-readable reason in the server's `Status`, such as `Forbidden` or `Expired`.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.status.as_ref().map(|status| status.reason.as_str()).filter(|reason| !reason.is_empty())
+    }
+
+    /// The version or the continue token that was asked for is no longer known to the server (410).
+    pub fn is_expired(&self) -> bool {
+        self.is_code_or_reason(410, &["Expired", "Gone"])
+    }
+
+    /// The version that was asked for is newer than what the server knows, in any of the three forms in which servers
+    /// have said so over the years.
+    pub fn is_too_large_version(&self) -> bool {
+        let Some(status) = &self.0.status else { return false };
+        if status.causes.iter().any(|cause| cause.reason.as_deref() == Some("ResourceVersionTooLarge")) {
+            return true;
+        }
+        let timeout = status.reason == "Timeout" || (status.reason.is_empty() && status.code == 504);
+        timeout
+            && (status.message.contains(TOO_LARGE)
+                || status.causes.iter().any(|cause| cause.message.as_deref() == Some(TOO_LARGE)))
+    }
+
+    /// The server is overloaded and asks to come back later (429).
+    pub fn is_too_many_requests(&self) -> bool {
+        self.is_code_or_reason(429, &["TooManyRequests"])
+    }
+
+    /// The server knows who asks, and says no (403).
+    pub fn is_forbidden(&self) -> bool {
+        self.is_code_or_reason(403, &["Forbidden"])
+    }
+
+    /// The server does not know who asks (401).
+    pub fn is_unauthorized(&self) -> bool {
+        self.is_code_or_reason(401, &["Unauthorized"])
+    }
+
+    /// The resource is not served (404).
+    pub fn is_not_found(&self) -> bool {
+        self.is_code_or_reason(404, &["NotFound"])
+    }
+
+    /// The server could not make sense of the request (400, 422): to an older server a streaming list is such a one.
+    pub fn is_invalid_request(&self) -> bool {
+        self.is_code_or_reason(400, &["BadRequest"]) || self.is_code_or_reason(422, &["Invalid"])
+    }
+
+    /// Something broke inside the server (500).
+    pub fn is_internal(&self) -> bool {
+        self.is_code_or_reason(500, &["InternalError"])
+    }
+
+    /// Nobody listens at the server's address, which is what a restarting server looks like.
+    pub fn is_connection_refused(&self) -> bool {
+        self.0.connection_refused
+    }
+
+    /// The stream ended before its time: cut, reset, truncated or silent.
+    pub fn is_disconnect(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Disconnected | ErrorKind::Timeout)
+    }
+
+    /// Trying again later, with nothing else changed, can help.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Api => self.code().is_none_or(|code| code >= 500 || matches!(code, 408 | 410 | 429)),
+            ErrorKind::Connect | ErrorKind::Disconnected | ErrorKind::Timeout | ErrorKind::VeryShortWatch => true,
+            ErrorKind::Malformed | ErrorKind::Config | ErrorKind::Store => false,
+        }
+    }
+
+    /// How long the server asks to wait, at most a minute.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.status.as_ref().and_then(|status| status.retry_after).map(|wait| wait.min(MAX_RETRY_AFTER))
+    }
+
+    /// A store's refusal, for those who implement [`ReflectorStore`](crate::ReflectorStore).
+    pub fn store(text: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Store, text)
+    }
+
+    /// An error of the given kind, for those who implement [`ListerWatcher`](crate::ListerWatcher). The text must not
+    /// hold any part of an object or a credential.
+    pub fn new(kind: ErrorKind, text: impl fmt::Display) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            request: None,
+            text: text.to_string().into(),
+            status: None,
+            connection_refused: false,
+        }))
+    }
+
+    /// What a server answers with `code`, `reason` and `message`, for those who implement
+    /// [`ListerWatcher`](crate::ListerWatcher).
+    pub fn api(code: u16, reason: &str, message: &str) -> Self {
+        Self::from_status(Status { code, reason: reason.into(), message: message.into(), ..Status::default() })
+    }
+
+    /// Nobody listens there, for those who implement [`ListerWatcher`](crate::ListerWatcher).
+    pub fn connection_refused() -> Self {
+        let mut inner = Self::new(ErrorKind::Connect, "connection refused").into_inner();
+        inner.connection_refused = true;
+        Self(Arc::new(inner))
+    }
+
+    /// The same error, with the time that the server asks to wait.
+    pub fn with_retry_after(self, wait: Duration) -> Self {
+        let mut inner = self.into_inner();
+        inner.status.get_or_insert_default().retry_after = Some(wait);
+        Self(Arc::new(inner))
+    }
+
+    pub(crate) fn from_status(mut status: Status) -> Self {
+        let text = if status.message.is_empty() {
+            "the server gave no reason".into()
+        } else {
+            std::mem::take(&mut status.message).into_boxed_str()
+        };
+        // The message is needed again where it is the only sign of a version that is too large.
+        status.message = text.to_string();
+        Self(Arc::new(Inner {
+            kind: ErrorKind::Api,
+            request: None,
+            text,
+            status: Some(status),
+            connection_refused: false,
+        }))
+    }
+
+    /// An error of the HTTP stack. Its kind and text come from the chain of causes.
+    pub(crate) fn transport(kind: ErrorKind, error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut connection_refused = false;
+        let mut kind = kind;
+        let mut texts: Vec<String> = Vec::new();
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(known) = error.downcast_ref::<Error>() {
+                return known.clone();
+            }
+            if let Some(auth) = error.downcast_ref::<kube_client::client::AuthError>() {
+                texts.push(auth_text(auth));
+                kind = ErrorKind::Connect;
+                break;
+            }
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                connection_refused |= io.kind() == std::io::ErrorKind::ConnectionRefused;
+            }
+            let text = error.to_string();
+            // Wrappers often repeat what they wrap.
+            if !texts.iter().any(|known| known.contains(&text)) {
+                texts.push(text);
+            }
+            cause = error.source();
+        }
+        Self(Arc::new(Inner { kind, request: None, text: texts.join(": ").into(), status: None, connection_refused }))
+    }
+
+    /// The same error, with the request that it belongs to ("list pods in namespace web").
+    pub(crate) fn during(self, request: impl Into<Box<str>>) -> Self {
+        let mut inner = self.into_inner();
+        inner.request.get_or_insert(request.into());
+        Self(Arc::new(inner))
+    }
+
+    fn into_inner(self) -> Inner {
+        Arc::try_unwrap(self.0).unwrap_or_else(|shared| (*shared).clone())
+    }
+
+    fn is_code_or_reason(&self, code: u16, reasons: &[&str]) -> bool {
+        self.0.status.as_ref().is_some_and(|status| {
+            // A reason clarifies the code but does not override it; without one the code is all there is.
+            if status.reason.is_empty() { status.code == code } else { reasons.contains(&status.reason.as_str()) }
+        })
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        if self.is_unauthorized() {
+            Some("check the credentials in the kubeconfig or the service account's token")
+        } else if self.is_forbidden() {
+            Some("grant this user the verbs list and watch on this resource (`kubectl auth can-i list ...` tells)")
+        } else if self.is_not_found() {
+            Some("check group, version and plural (`kubectl api-resources`), and whether the CRD is installed")
+        } else if self.is_connection_refused() {
+            Some("check the server's address and that it is running")
+        } else {
+            None
+        }
+    }
+}
+
+/// A text without the plugin's output, which may hold a token.
+fn auth_text(error: &kube_client::client::AuthError) -> String {
+    use kube_client::client::AuthError;
+    match error {
+        AuthError::AuthExecRun { cmd, out } => format!("credential plugin {cmd:?} failed with {}", out.status),
+        AuthError::AuthExecParse(_) => "the output of the credential plugin is no ExecCredential".into(),
+        other => other.to_string(),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        if let Some(request) = &inner.request {
+            write!(f, "{request}: ")?;
+        }
+        if let Some(status) = inner.status.as_ref().filter(|status| status.code != 0) {
+            write!(f, "{} ", status.code)?;
+            if !status.reason.is_empty() {
+                write!(f, "{}: ", status.reason)?;
+            }
+        }
+        f.write_str(&inner.text)?;
+        if let Some(remedy) = self.remedy() {
+            write!(f, "; {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?}, {:?})", self.kind(), self.to_string())
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Status {
+    /// Reads a `Status` out of JSON, taking what is there.
+    pub(crate) fn parse(json: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Raw {
+            kind: Option<String>,
+            code: Option<u16>,
+            reason: Option<String>,
+            message: Option<String>,
+            details: Option<Details>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Details {
+            causes: Option<Vec<Cause>>,
+            retry_after_seconds: Option<u64>,
+        }
+        let raw: Raw = serde_json::from_slice(json).ok()?;
+        if raw.kind.is_some_and(|kind| kind != "Status") {
+            return None;
+        }
+        let (causes, seconds) =
+            raw.details.map_or((None, None), |details| (details.causes, details.retry_after_seconds));
+        Some(Self {
+            code: raw.code.unwrap_or_default(),
+            reason: raw.reason.unwrap_or_default(),
+            message: raw.message.unwrap_or_default(),
+            causes: causes.unwrap_or_default(),
+            retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        })
+    }
+}

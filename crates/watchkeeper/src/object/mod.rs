@@ -1,0 +1,24 @@
+//! What is one object, before anybody has decoded it?
+//!
+//! Everything from the source on passes [`Object`]s: cheap handles to a header that is always at hand and a body that
+//! is decoded when somebody asks. See [`ObjectKey`] for what identifies one, [`ResourceVersion`] for its age.
+//!
+//! ```
+//! use watchkeeper::Object;
+//!
+//! let pod = Object::from_json(r#"{"metadata": {"name": "web-0", "namespace": "shop", "resourceVersion": "7"}}"#)?;
+//! assert_eq!(pod.key().to_string(), "shop/web-0");
+//! assert_eq!(pod.resource_version().as_str(), "7");
+//! # Ok::<(), watchkeeper::Error>(())
+//! ```
+
+mod decode_error;
+mod handle;
+pub(crate) mod header;
+mod key;
+mod version;
+
+pub use decode_error::DecodeError;
+pub use handle::{Labels, Object};
+pub use key::{InvalidKey, ObjectKey};
+pub use version::ResourceVersion;

@@ -1,0 +1,103 @@
+//! The list of a cycle.
+//!
+//! Which version a list asks for decides what it costs the server. The first one asks for version 0, any state that the
+//! server has in memory. Later ones ask for a state that is not older than the last one seen: also from memory, if there is
+//! no limit. Only when a *list* was told that its version is unknown does the next one ask for none, which makes the
+//! server read everything from etcd: were a watch's 410 enough for that, all clients of a restarted server would do so
+//! at once.
+
+use crate::pager::{PagedList, Pager};
+use crate::reflector::trace::Trace;
+use crate::reflector::{Reflector, Replacement};
+use crate::source::{ListOptions, ListPart};
+use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
+
+impl Reflector {
+    /// Lists, and replaces what the store holds.
+    pub(super) async fn list(&mut self) -> Result<(), Error> {
+        let mut trace = Trace::start("a list");
+        let result = self.list_traced(&mut trace).await;
+        trace.log_if_longer_than(defaults::SLOW_LIST);
+        result
+    }
+
+    async fn list_traced(&mut self, trace: &mut Trace) -> Result<(), Error> {
+        let mut version = self.relist_version();
+        let list = match self.read_list(&version).await {
+            Err(error) if error.is_expired() || error.is_too_large_version() => {
+                tracing::debug!(%error, "listing at no version");
+                self.version_unavailable = true;
+                version = self.relist_version();
+                self.read_list(&version).await
+            }
+            list => list,
+        };
+        trace.step("objects listed");
+        let list = list?;
+        // Only of a list at version 0 do pages say something: at no version they come from etcd in any case.
+        if version == ResourceVersion::any() && list.paginated {
+            self.paginated_result = true;
+        }
+        self.version_unavailable = false;
+        self.replace(list)?;
+        trace.step("store replaced");
+        Ok(())
+    }
+
+    async fn read_list(&self, version: &ResourceVersion) -> Result<PagedList, Error> {
+        let pager = Pager::over(self.source.clone()).idle_timeout(self.settings.list_idle_timeout);
+        let pager = match self.settings.page_size {
+            Some(size) => pager.page_size(size),
+            None if self.paginated_result => pager,
+            // A limit would send the server to etcd.
+            None if version.is_exact() => pager.page_size(0),
+            None => pager,
+        };
+        self.status.list_begins();
+        let options = ListOptions { resource_version: version.clone(), ..ListOptions::default() };
+        let observe = |part: &ListPart| {
+            self.status.contact();
+            if let ListPart::Item(_) | ListPart::Bad(_) = part {
+                self.status.listed_object();
+            }
+        };
+        pager.list_observed(options, observe).await
+    }
+
+    /// The store gets the new state, and the watch goes on from there.
+    pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Error> {
+        let unreadable = list.bad.iter().filter(|object| object.key.is_none()).count();
+        let version = list.resource_version;
+        self.stale_objects.clear();
+        self.status.stale_objects(self.stale_objects.clone());
+        list.bad.iter().for_each(|object: &BadObject| self.mark_stale(object));
+        let replacement = Replacement {
+            items: list.items,
+            resource_version: version.clone(),
+            unusable: list.bad.into_iter().filter_map(|object| object.key).collect(),
+            complete: unreadable == 0,
+        };
+        self.store.replace(replacement)?;
+        if unreadable > 0 {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                format_args!("the list has {unreadable} objects without a readable key, so it deletes nothing"),
+            ));
+        }
+        self.version = version;
+        self.status.version(&self.version);
+        self.status.synced();
+        Ok(())
+    }
+
+    /// The version that the next list asks for.
+    fn relist_version(&self) -> ResourceVersion {
+        if self.version_unavailable {
+            ResourceVersion::unset()
+        } else if self.version.is_unset() {
+            ResourceVersion::any()
+        } else {
+            self.version.clone()
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The watches of a cycle.
+//!
+//! A watch that ends is opened again from the last version, for as long as that works. Three clocks make sure that
+//! silence is not mistaken for peace: the timeout that the request asked for, plus five seconds; the bookmarks, which
+//! come about once a minute and whose absence opens a second watch; and, in the transport, the connection's own.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::retry::RetryWithDeadline;
+use super::status::Phase;
+use super::{Reason, Reflector};
+use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream};
+use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
+
+/// A watch that is open.
+pub(super) struct OpenWatch {
+    stream: WatchStream,
+    /// When it was asked for: some proxies hold back the answer's headers until the first event.
+    opened: Instant,
+    /// When it is given up, whatever the server does.
+    pub(super) deadline: Instant,
+    pub(super) last_arrival: Instant,
+    events: u64,
+    bookmarks: u32,
+    last_bookmark: Option<Instant>,
+    longest_gap: Duration,
+    /// It began at no version or at 0. Then the first ADDED events are the state, in no order, and their versions say
+    /// nothing of where to go on from.
+    unordered: bool,
+}
+
+/// How a watch came to its end.
+enum End {
+    /// The server ended it.
+    Closed,
+    /// The connection broke.
+    Broken(Error),
+    /// Neither did anything within the time.
+    TimedOut,
+    /// The server says that something is wrong.
+    Error(Error),
+    /// An object came that cannot even be told apart.
+    Unreadable(BadObject),
+}
+
+/// Which of two watches delivered first.
+enum Race {
+    First(Result<Option<WatchEvent>, Error>),
+    Second(Box<OpenWatch>, WatchEvent),
+    TimedOut,
+    SecondFailed(Error),
+}
+
+impl Reflector {
+    /// Watches until something happens that needs a list.
+    pub(super) async fn watch(&mut self, mut stream: Option<OpenWatch>) -> Error {
+        let allowed = self.settings.max_internal_error_retry;
+        let mut retry = RetryWithDeadline::new(allowed, defaults::INTERNAL_ERROR_RESET);
+        loop {
+            let mut watch = match stream.take() {
+                Some(watch) => watch,
+                None => match self.open_watch(self.watch_options()).await {
+                    Ok(watch) => watch,
+                    Err(error) if error.is_too_many_requests() || error.is_connection_refused() => {
+                        self.watch_again_after(&error).await;
+                        continue;
+                    }
+                    // The answer's headers did not come within the watch's whole time.
+                    Err(error) if error.kind() == ErrorKind::Timeout => {
+                        self.watch_again(Reason::TimedOut, Some(&error));
+                        continue;
+                    }
+                    Err(error) => return error,
+                },
+            };
+            self.status.phase(Phase::Watching);
+            let (reason, error) = match self.follow(&mut watch).await {
+                End::Closed => (Reason::Ended, None),
+                End::Broken(error) => (Reason::Disconnected, Some(error)),
+                End::TimedOut => (Reason::TimedOut, None),
+                End::Error(error) if error.is_too_many_requests() => {
+                    self.watch_again_after(&error).await;
+                    continue;
+                }
+                End::Error(error) if error.is_internal() && retry.after_failure() => {
+                    self.watch_again(Reason::InternalError, Some(&error));
+                    continue;
+                }
+                End::Error(error) => return error,
+                End::Unreadable(object) => return Error::new(ErrorKind::Malformed, object),
+            };
+            if watch.events == 0 && watch.opened.elapsed() < defaults::VERY_SHORT_WATCH {
+                return Error::new(ErrorKind::VeryShortWatch, "the watch ended within a second and without an event");
+            }
+            self.watch_again(reason, error.as_ref());
+        }
+    }
+
+    /// Opens a watch; not within a second of the last one.
+    pub(super) async fn open_watch(&mut self, options: ListOptions) -> Result<OpenWatch, Error> {
+        if let Some(last) = self.last_opening {
+            sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;
+        }
+        let opened = Instant::now();
+        self.last_opening = Some(opened);
+        let timeout = self.watch_timeout();
+        let deadline = opened + timeout + defaults::WATCH_TIMEOUT_GRACE;
+        let unordered = !options.resource_version.is_exact();
+        let options = ListOptions { timeout: Some(timeout), allow_watch_bookmarks: true, ..options };
+        let stream = match timeout_at(deadline, self.source.watch(options)).await {
+            Ok(stream) => stream?,
+            Err(_) => return Err(Error::new(ErrorKind::Timeout, "the server did not answer within the watch's time")),
+        };
+        self.status.contact();
+        Ok(OpenWatch {
+            stream,
+            opened,
+            deadline,
+            last_arrival: Instant::now(),
+            events: 0,
+            bookmarks: 0,
+            last_bookmark: None,
+            longest_gap: Duration::ZERO,
+            unordered,
+        })
+    }
+
+    fn watch_options(&self) -> ListOptions {
+        ListOptions { resource_version: self.version.clone(), ..ListOptions::default() }
+    }
+
+    /// Different for each watch: those that were opened together shall not all end together.
+    fn watch_timeout(&mut self) -> Duration {
+        let least = self.settings.min_watch_timeout.as_secs_f64();
+        Duration::try_from_secs_f64((least * (1.0 + self.random.f64())).floor())
+            .unwrap_or(self.settings.min_watch_timeout)
+    }
+
+    fn watch_again(&self, reason: Reason, error: Option<&Error>) {
+        self.status.watch_restarted(reason);
+        if let Some(error) = error {
+            self.status.error(error);
+        }
+        tracing::debug!(%reason, version = %self.version, "watching on");
+    }
+
+    async fn watch_again_after(&mut self, error: &Error) {
+        self.watch_again(super::reason(error), Some(error));
+        self.back_off(error).await;
+    }
+
+    /// Writes the events of a watch into the store until it ends.
+    async fn follow(&mut self, watch: &mut OpenWatch) -> End {
+        loop {
+            let (deadline, stale_at) = (watch.deadline, watch.stale_at());
+            let event = tokio::select! {
+                biased;
+                event = watch.next() => event,
+                () = sleep_until(deadline) => return End::TimedOut,
+                () = sleep_until(stale_at.unwrap_or(deadline)), if stale_at.is_some() => {
+                    match self.race(watch).await {
+                        Race::First(event) => event,
+                        Race::Second(second, event) => {
+                            *watch = *second;
+                            self.watch_again(Reason::Stale, None);
+                            Ok(Some(event))
+                        }
+                        Race::TimedOut => return End::TimedOut,
+                        Race::SecondFailed(error) => return End::Error(error),
+                    }
+                }
+            };
+            self.status.contact();
+            let end = match event {
+                Ok(Some(event)) => self.apply(watch, event),
+                Ok(None) => Some(End::Closed),
+                Err(error) if error.is_disconnect() => Some(End::Broken(error)),
+                Err(error) => Some(End::Error(error)),
+            };
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    /// The watch is silent. Opens a second one at the same version, and waits for either to deliver. Nothing of the
+    /// other is applied afterwards: it is dropped.
+    async fn race(&mut self, first: &mut OpenWatch) -> Race {
+        self.status.phase(Phase::Stale);
+        let silence = first.last_arrival.elapsed();
+        tracing::warn!(?silence, version = %self.version, "the watch is silent; trying a second one");
+        let deadline = first.deadline;
+        let second = async {
+            loop {
+                let error = match self.open_watch(self.watch_options()).await {
+                    Ok(mut second) => match second.first_event().await {
+                        Ok(Some(event)) => return Ok((Box::new(second), event)),
+                        Ok(None) => Error::new(ErrorKind::Disconnected, "the second watch ended without an event"),
+                        Err(error) if error.is_disconnect() => error,
+                        Err(error) => return Err(error),
+                    },
+                    Err(error) if error.is_too_many_requests() || error.kind() == ErrorKind::Connect => error,
+                    Err(error) => return Err(error),
+                };
+                self.status.error(&error);
+                self.back_off(&error).await;
+                self.status.phase(Phase::Stale);
+            }
+        };
+        let race = tokio::select! {
+            biased;
+            event = first.next() => Race::First(event),
+            () = sleep_until(deadline) => Race::TimedOut,
+            second = second => match second {
+                Ok((second, event)) => Race::Second(second, event),
+                Err(error) => Race::SecondFailed(error),
+            },
+        };
+        self.status.phase(Phase::Watching);
+        race
+    }
+
+    /// Writes one event into the store, and moves the version.
+    fn apply(&mut self, watch: &mut OpenWatch, event: WatchEvent) -> Option<End> {
+        let added = matches!(event, WatchEvent::Added(_));
+        let (written, version) = match event {
+            WatchEvent::Progress => return None,
+            WatchEvent::Error(error) => return Some(End::Error(error)),
+            WatchEvent::WrongKind(object) => {
+                self.wrong_kind(&object);
+                return None;
+            }
+            WatchEvent::Added(object) => {
+                self.unmark_stale(object.key());
+                let version = object.resource_version().clone();
+                (self.store.add(object), version)
+            }
+            WatchEvent::Modified(object) => {
+                self.unmark_stale(object.key());
+                let version = object.resource_version().clone();
+                (self.store.update(object), version)
+            }
+            WatchEvent::Deleted(object) => {
+                self.unmark_stale(object.key());
+                let (key, version) = (object.key().clone(), object.resource_version().clone());
+                (self.store.delete(&key, Some(object)), version)
+            }
+            WatchEvent::DeletedBad(BadObject { key: Some(key), resource_version, .. }) => {
+                self.unmark_stale(&key);
+                (self.store.delete(&key, None), resource_version)
+            }
+            WatchEvent::Bad(object @ BadObject { key: Some(_), .. }) => {
+                self.mark_stale(&object);
+                (Ok(()), object.resource_version)
+            }
+            WatchEvent::Bad(object) | WatchEvent::DeletedBad(object) => {
+                self.status.unreadable_object();
+                return Some(End::Unreadable(object));
+            }
+            WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
+                watch.bookmark();
+                (self.store.bookmark(&resource_version), resource_version)
+            }
+            WatchEvent::Unknown(version) => {
+                if self.status.unknown_event() == 0 {
+                    tracing::warn!("an event of an unknown type is passed over; further ones are only counted");
+                }
+                (Ok(()), version)
+            }
+        };
+        watch.events += 1;
+        self.status.event();
+        if let Err(error) = written {
+            tracing::error!(%error, "the store refused a change");
+            self.status.store_error();
+            self.status.error(&error);
+        }
+        watch.unordered &= added;
+        if !watch.unordered {
+            self.move_version(version);
+        }
+        None
+    }
+
+    /// The watch will go on from here.
+    fn move_version(&mut self, version: ResourceVersion) {
+        if version.is_unset() {
+            return;
+        }
+        if version.compare(&self.version) == Some(std::cmp::Ordering::Less) {
+            self.status.version_backwards();
+        }
+        self.status.version(&version);
+        self.store.version_moved(&version);
+        self.version = version;
+    }
+
+    pub(super) fn wrong_kind(&self, object: &BadObject) {
+        if self.status.wrong_kind() == 0 {
+            tracing::warn!(%object, "passed over; further ones are only counted");
+        }
+    }
+}
+
+impl OpenWatch {
+    /// The next event, and a note of when it came. May be dropped and called again.
+    pub(super) async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        let event = self.stream.next().await;
+        self.last_arrival = Instant::now();
+        event
+    }
+
+    /// The first whole event, for as long as the watch lasts.
+    async fn first_event(&mut self) -> Result<Option<WatchEvent>, Error> {
+        let deadline = self.deadline;
+        loop {
+            match timeout_at(deadline, self.next()).await {
+                Ok(Ok(Some(WatchEvent::Progress))) => {}
+                Ok(event) => return event,
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// From here on the stream is an ordinary watch, from the version of the bookmark that ended its initial events.
+    pub(super) fn begins_after_initial_events(&mut self) {
+        self.unordered = false;
+        self.events = 1;
+        self.bookmark();
+    }
+
+    fn bookmark(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last_bookmark.replace(now) {
+            self.longest_gap = self.longest_gap.max(now.duration_since(last));
+        }
+        self.bookmarks = self.bookmarks.saturating_add(1);
+    }
+
+    /// When silence becomes suspicious: not before it is known that the server sends bookmarks.
+    fn stale_at(&self) -> Option<Instant> {
+        let silence = (self.longest_gap * defaults::STALE_FACTOR).max(defaults::STALE_FLOOR);
+        (self.bookmarks >= 2).then(|| self.last_arrival + silence)
+    }
+}

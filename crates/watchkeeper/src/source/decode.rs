@@ -1,0 +1,139 @@
+//! From the JSON of one object to its handle.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kube_core::ApiResource;
+
+use super::BadObject;
+use crate::object::header::{self, RawHeader};
+use crate::{Error, ErrorKind, Object, ResourceVersion};
+
+/// The kind that the objects of a source must have.
+#[derive(Debug, Clone)]
+pub(super) struct ExpectedKind {
+    kind: Box<str>,
+    api_version: Box<str>,
+    /// `"kind":"Pod",` and `"apiVersion":"v1",`: what an object that lacks them gets in front.
+    kind_field: Box<str>,
+    api_version_field: Box<str>,
+}
+
+/// What became of one object's JSON.
+pub(super) enum Decoded {
+    Object(Object),
+    Bad(BadObject),
+    WrongKind(BadObject),
+}
+
+impl ExpectedKind {
+    /// Whole objects of `resource`. A resource that was given by name alone has no kind; then any will do.
+    pub(super) fn of(resource: &ApiResource) -> Self {
+        Self::new(&resource.kind, &resource.api_version)
+    }
+
+    /// Metadata alone, of any kind.
+    pub(super) fn metadata() -> Self {
+        Self::new("PartialObjectMetadata", "meta.k8s.io/v1")
+    }
+
+    fn new(kind: &str, api_version: &str) -> Self {
+        let field = |name: &str, value: &str| match value {
+            "" => Box::default(),
+            value => format!("{}:{},", json_string(name), json_string(value)).into_boxed_str(),
+        };
+        Self {
+            kind: kind.into(),
+            api_version: api_version.into(),
+            kind_field: field("kind", kind),
+            api_version_field: field("apiVersion", api_version),
+        }
+    }
+
+    /// A source that knows no kind learns it from its lists.
+    pub(super) fn or_from_list(&self, list_kind: Option<&str>) -> Self {
+        match list_kind.and_then(|kind| kind.strip_suffix("List")) {
+            Some(kind) if self.kind.is_empty() => Self::new(kind, &self.api_version),
+            _ => self.clone(),
+        }
+    }
+
+    /// A list of `list_kind` may hold items that do not say their kind. Only lists of built-in kinds do, and those are
+    /// named after their items.
+    pub(super) fn is_listed_by(&self, list_kind: &str) -> bool {
+        self.kind.is_empty() || list_kind.strip_suffix("List") == Some(&self.kind)
+    }
+
+    /// Makes a handle of an object's JSON, `json`, whose header has been read. The header says nothing of the object's
+    /// kind in lists of built-in kinds; such objects get it in front, so that one object has one form.
+    pub(super) fn decode(&self, header: &RawHeader<'_>, json: &[u8]) -> Decoded {
+        if let Err(problem) = header::check(json) {
+            return Decoded::Bad(bad(header, problem));
+        }
+        if !self.matches(header) {
+            return Decoded::WrongKind(bad(header, "it is of another kind than was asked for"));
+        }
+        match header.problem() {
+            Some(problem) => Decoded::Bad(bad(header, problem)),
+            None => Decoded::Object(Object::from_parts(header, self.body(header, json))),
+        }
+    }
+
+    /// An object whose JSON could not be read as it stands: not UTF-8, or escapes that mean nothing.
+    pub(super) fn decode_broken(&self, json: &[u8]) -> Decoded {
+        let text = String::from_utf8_lossy(json);
+        let header = header::read_start(text.as_bytes());
+        let problem = header::check(json).err().unwrap_or("it holds text that cannot be read");
+        if self.matches(&header) {
+            Decoded::Bad(bad(&header, problem))
+        } else {
+            Decoded::WrongKind(bad(&header, "it is of another kind than was asked for"))
+        }
+    }
+
+    /// What a bookmark's object says: whether it ends the initial events. It has a kind and a version, and little else.
+    pub(super) fn decode_bookmark(&self, header: &RawHeader<'_>) -> Result<bool, BadObject> {
+        if !self.matches(header) {
+            Err(bad(header, "the bookmark is of another kind than was asked for"))
+        } else if header.resource_version.as_deref().unwrap_or_default().is_empty() {
+            Err(bad(header, "the bookmark has no version"))
+        } else {
+            Ok(header.initial_events_end)
+        }
+    }
+
+    fn matches(&self, header: &RawHeader<'_>) -> bool {
+        let is = |expected: &str, found: Option<&str>| {
+            expected.is_empty() || found.is_none_or(|found| found.is_empty() || found == expected)
+        };
+        is(&self.kind, header.kind.as_deref()) && is(&self.api_version, header.api_version.as_deref())
+    }
+
+    /// The object's bytes, in an allocation of their own: a slice would keep alive all that was read with it.
+    fn body(&self, header: &RawHeader<'_>, json: &[u8]) -> Bytes {
+        let kind = if header.kind.is_none() { &*self.kind_field } else { "" };
+        let api_version = if header.api_version.is_none() { &*self.api_version_field } else { "" };
+        let mut body = BytesMut::with_capacity(json.len() + kind.len() + api_version.len());
+        body.put_u8(b'{');
+        body.put_slice(kind.as_bytes());
+        body.put_slice(api_version.as_bytes());
+        // What was read as an object begins with its bracket, and is not empty: it has a name.
+        body.put_slice(json.strip_prefix(b"{").unwrap_or(json));
+        body.freeze()
+    }
+}
+
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+pub(super) fn bad(header: &RawHeader<'_>, problem: &'static str) -> BadObject {
+    let version = header.resource_version.as_deref().unwrap_or_default();
+    BadObject { key: header.key(), resource_version: ResourceVersion::from(version), problem }
+}
+
+/// Something else than JSON came where JSON was asked for.
+pub(super) fn not_json() -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        "the answer is no JSON object; check for a proxy in between that answers in the server's place",
+    )
+}

@@ -1,0 +1,297 @@
+//! Lists and watches over HTTP.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use kube_client::Client;
+use kube_client::client::Body;
+use kube_core::{ApiResource, Resource};
+
+use super::decode::ExpectedKind;
+use super::list_reader::ListReader;
+use super::watch_reader::WatchReader;
+use super::{ListOptions, ListPart, ListerWatcher, Listing, StreamingLists, WatchEvent, WatchStream, body};
+use crate::defaults::MAX_FRAME;
+use crate::{Error, ErrorKind};
+
+/// Which objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// Those of all namespaces, or of a cluster-scoped kind.
+    #[default]
+    All,
+    /// Those of one namespace.
+    Namespace(String),
+    /// Those of several namespaces: a source each, see [`ListWatch::partitions`].
+    Namespaces(BTreeSet<String>),
+}
+
+/// A kind of a cluster, listed and watched with a `kube::Client`: client-go's `ListWatch`.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use watchkeeper::ListWatch;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = watchkeeper::client(kube_client::Config::infer().await?)?;
+/// let web = ListWatch::of::<Pod>(client.clone()).namespace("shop").labels("app=web");
+/// let certificates = ListWatch::by_name(client, "cert-manager.io", "v1", "certificates").metadata_only();
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct ListWatch {
+    client: Client,
+    resource: ApiResource,
+    scope: Scope,
+    metadata_only: bool,
+    label_selector: Option<String>,
+    field_selector: Option<String>,
+    tweak: Option<Arc<Tweak>>,
+    max_frame: usize,
+    streaming: StreamingLists,
+}
+
+type Tweak = dyn Fn(&mut ListOptions) + Send + Sync;
+
+impl ListWatch {
+    /// The kind that `resource` describes.
+    ///
+    /// Any client will do. With one of [`watchkeeper::client`](crate::client)'s, dead peers are noticed, errors come
+    /// out at once, and answers are compressed.
+    pub fn new(client: Client, resource: ApiResource) -> Self {
+        Self {
+            client,
+            resource,
+            scope: Scope::All,
+            metadata_only: false,
+            label_selector: None,
+            field_selector: None,
+            tweak: None,
+            max_frame: MAX_FRAME,
+            streaming: StreamingLists::default(),
+        }
+    }
+
+    /// The kind of a Rust type.
+    pub fn of<K: Resource<DynamicType = ()>>(client: Client) -> Self {
+        Self::new(client, ApiResource::erase::<K>(&()))
+    }
+
+    /// A kind of which only the names in its URL are known: client-go's `NewListWatchFromClient`. The core group is `""`.
+    pub fn by_name(client: Client, group: &str, version: &str, plural: &str) -> Self {
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        let (group, version, plural) = (group.to_owned(), version.to_owned(), plural.to_owned());
+        Self::new(client, ApiResource { group, version, api_version, kind: String::new(), plural })
+    }
+
+    /// Only objects of one namespace.
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        self.scope(Scope::Namespace(namespace.into()))
+    }
+
+    /// Only objects of this scope.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Only objects with these labels, in the server's grammar.
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.label_selector = Some(selector.into());
+        self
+    }
+
+    /// Only objects with these fields, in the server's grammar.
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.field_selector = Some(selector.into());
+        self
+    }
+
+    /// Of each object its metadata alone.
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    /// Changes the options of each request, last: client-go's `TweakListOptionsFunc`.
+    pub fn tweak(mut self, tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static) -> Self {
+        self.tweak = Some(Arc::new(tweak));
+        self
+    }
+
+    /// The largest object that is read, in bytes of JSON; 16 MiB by default. A larger one is skipped and reported.
+    pub fn max_object_size(mut self, bytes: usize) -> Self {
+        self.max_frame = bytes;
+        self
+    }
+
+    /// Shares what another source of the same server and kind has learnt of streaming lists.
+    pub fn share_streaming_lists(mut self, with: &StreamingLists) -> Self {
+        self.streaming = with.clone();
+        self
+    }
+
+    /// A source for each namespace of the scope; one, if the scope is not several namespaces.
+    ///
+    /// There is no request that lists several namespaces, so each is listed and watched by itself.
+    pub fn partitions(self) -> Vec<Self> {
+        match self.scope.clone() {
+            Scope::Namespaces(namespaces) => {
+                namespaces.into_iter().map(|namespace| self.clone().namespace(namespace)).collect()
+            }
+            Scope::All | Scope::Namespace(_) => vec![self],
+        }
+    }
+
+    /// The kind that is listed and watched.
+    pub fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
+    fn expected(&self) -> ExpectedKind {
+        if self.metadata_only { ExpectedKind::metadata() } else { ExpectedKind::of(&self.resource) }
+    }
+
+    fn path(&self) -> Result<String, Error> {
+        let ApiResource { group, version, plural, .. } = &self.resource;
+        let segment = |name: &str, text: &str| match text {
+            "" => Err(Error::new(ErrorKind::Config, format_args!("the {name} of the resource is empty"))),
+            "." | ".." => Err(Error::new(ErrorKind::Config, format_args!("{text:?} is no {name}"))),
+            // Nothing that a name may hold needs encoding; whatever does would change the path.
+            _ if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) => {
+                Ok(text.to_owned())
+            }
+            _ => Err(Error::new(ErrorKind::Config, format_args!("{text:?} is no {name}"))),
+        };
+        let (version, plural) = (segment("version", version)?, segment("plural", plural)?);
+        let root = match group.as_str() {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{}/{version}", segment("group", group)?),
+        };
+        match &self.scope {
+            Scope::All => Ok(format!("{root}/{plural}")),
+            Scope::Namespace(namespace) => {
+                Ok(format!("{root}/namespaces/{}/{plural}", segment("namespace", namespace)?))
+            }
+            Scope::Namespaces(_) => Err(Error::new(
+                ErrorKind::Config,
+                "several namespaces are listed and watched one by one: use ListWatch::partitions",
+            )),
+        }
+    }
+
+    async fn send(&self, mut options: ListOptions, verb: &str) -> Result<Body, Error> {
+        options.label_selector = options.label_selector.or_else(|| self.label_selector.clone());
+        options.field_selector = options.field_selector.or_else(|| self.field_selector.clone());
+        if let Some(tweak) = &self.tweak {
+            tweak(&mut options);
+        }
+        let during = |error: Error| error.during(format!("{verb} {}", self.description()));
+        let uri = format!("{}?{}", self.path().map_err(during)?, options.query(verb == "watch"));
+        let accept = match (self.metadata_only, verb) {
+            (false, _) => "application/json",
+            (true, "watch") => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            (true, _) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        };
+        let request = http::Request::get(uri)
+            .header(ACCEPT, accept)
+            // Our own client replaces this; of a foreign one's decoder it is not known whether it reads past the first
+            // member of a gzip stream, of which a watch has one per event.
+            .header(ACCEPT_ENCODING, "identity")
+            .body(Body::empty())
+            .map_err(|error| during(Error::transport(ErrorKind::Config, &error)))?;
+        let response =
+            self.client.send(request).await.map_err(|error| during(Error::transport(ErrorKind::Connect, &error)))?;
+        body::accept(response).await.map_err(during)
+    }
+}
+
+impl ListerWatcher for ListWatch {
+    fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<Listing, Error>> {
+        Box::pin(async move {
+            let body = self.send(options, "list").await?;
+            let reader = ListReader::new(self.expected(), self.max_frame);
+            let request = format!("list {}", self.description());
+            Ok(Listing::new(stream::unfold(Some((body, reader, request)), |state| async move {
+                let (mut body, mut reader, request) = state?;
+                match next_list_part(&mut body, &mut reader).await {
+                    Ok(Some(part)) => Some((Ok(part), Some((body, reader, request)))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(error.during(request)), None)),
+                }
+            })))
+        })
+    }
+
+    fn watch(&self, options: ListOptions) -> BoxFuture<'_, Result<WatchStream, Error>> {
+        Box::pin(async move {
+            let body = self.send(options, "watch").await?;
+            let reader = WatchReader::new(self.expected(), self.max_frame);
+            let request = format!("watch {}", self.description());
+            Ok(WatchStream::new(stream::unfold(Some((body, reader, request)), |state| async move {
+                let (mut body, mut reader, request) = state?;
+                match next_watch_event(&mut body, &mut reader).await {
+                    Ok(Some(WatchEvent::Error(error))) => {
+                        Some((Ok(WatchEvent::Error(error.during(request.as_str()))), Some((body, reader, request))))
+                    }
+                    Ok(Some(event)) => Some((Ok(event), Some((body, reader, request)))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(error.during(request)), None)),
+                }
+            })))
+        })
+    }
+
+    fn description(&self) -> String {
+        let ApiResource { group, plural, .. } = &self.resource;
+        let mut text = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
+        match &self.scope {
+            Scope::All => {}
+            Scope::Namespace(namespace) => text.push_str(&format!(" in namespace {namespace}")),
+            Scope::Namespaces(namespaces) => text.push_str(&format!(" in {} namespaces", namespaces.len())),
+        }
+        text
+    }
+
+    fn streaming_lists(&self) -> Option<&StreamingLists> {
+        Some(&self.streaming)
+    }
+}
+
+async fn next_list_part(body: &mut Body, reader: &mut ListReader) -> Result<Option<ListPart>, Error> {
+    if let Some(part) = reader.next_part()? {
+        return Ok(Some(part));
+    }
+    match body::next_piece(body).await? {
+        Some(piece) => {
+            reader.push(&piece);
+            Ok(Some(reader.next_part()?.unwrap_or(ListPart::Progress)))
+        }
+        None => {
+            reader.end();
+            reader.next_part()
+        }
+    }
+}
+
+async fn next_watch_event(body: &mut Body, reader: &mut WatchReader) -> Result<Option<WatchEvent>, Error> {
+    if let Some(event) = reader.next_event()? {
+        return Ok(Some(event));
+    }
+    match body::next_piece(body).await? {
+        Some(piece) => {
+            reader.push(piece);
+            Ok(Some(reader.next_event()?.unwrap_or(WatchEvent::Progress)))
+        }
+        None => reader.finish(),
+    }
+}
+
+impl std::fmt::Debug for ListWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ListWatch({})", self.description())
+    }
+}

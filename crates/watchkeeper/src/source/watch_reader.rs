@@ -1,0 +1,341 @@
+//! From the bytes of a watch to its events.
+//!
+//! Events come one to a line, so the reader looks for newlines and reads each line where it lies. Lines hold no event by
+//! themselves in two cases. Some servers print over several lines for some clients (kube-apiserver does for curl): a line
+//! that is cut off by its newline is joined with those behind it, until the brackets are balanced. And a line may be
+//! damaged: when a line behind it is an event by itself, the damaged part is given up.
+//!
+//! An event above the limit is not kept. Its key is read from what there is of it, its end is looked for without
+//! keeping anything, and if that does not come soon the connection is given up.
+
+use bytes::{Bytes, BytesMut};
+
+use super::boundary::Boundary;
+use super::decode::{Decoded, ExpectedKind, bad, not_json};
+use super::{BadObject, Bookmark, WatchEvent};
+use crate::defaults::MAX_SKIPPED_FRAME;
+use crate::error::Status;
+use crate::object::header::{self, RawHeader};
+use crate::{Error, ErrorKind, ResourceVersion};
+
+/// Takes pieces of a stream, and gives out events.
+pub(super) struct WatchReader {
+    expected: ExpectedKind,
+    max_frame: usize,
+    /// What was received and not read yet. While lines are joined, or one is incomplete, it begins with them.
+    input: Bytes,
+    state: State,
+}
+
+enum State {
+    /// At the beginning of a line.
+    Line,
+    /// Within a line: what there is of it, in which there is no newline.
+    Partial(BytesMut),
+    /// Within an event of several lines: those that are complete, which `boundary` has seen, and what there is of the next.
+    Joined { event: BytesMut, boundary: Boundary, line: BytesMut },
+    /// Within an event that is too large. `skipped` counts its bytes.
+    Oversized { event: WatchEvent, boundary: Boundary, skipped: usize },
+}
+
+/// What one line turned out to be.
+enum Line {
+    /// An event, and how many bytes it took.
+    Event(WatchEvent, usize),
+    /// The beginning of an event.
+    CutOff,
+    /// Nothing that can be used.
+    Broken,
+}
+
+impl WatchReader {
+    pub(super) fn new(expected: ExpectedKind, max_frame: usize) -> Self {
+        Self { expected, max_frame, input: Bytes::new(), state: State::Line }
+    }
+
+    /// Takes the next piece. All events of the piece before have been given out.
+    pub(super) fn push(&mut self, piece: Bytes) {
+        debug_assert!(self.input.is_empty());
+        self.input = piece;
+    }
+
+    /// The next event of what was pushed, or `None` if it holds no further one.
+    pub(super) fn next_event(&mut self) -> Result<Option<WatchEvent>, Error> {
+        while !self.input.is_empty() {
+            if let Some(event) = self.step()? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The stream has ended: the last event, if it came whole but without its newline.
+    pub(super) fn finish(&mut self) -> Result<Option<WatchEvent>, Error> {
+        let rest = match std::mem::replace(&mut self.state, State::Line) {
+            State::Partial(line) => line.freeze(),
+            State::Joined { mut event, line, .. } => {
+                event.extend_from_slice(&line);
+                event.freeze()
+            }
+            State::Line => return Ok(None),
+            State::Oversized { .. } => return Err(cut_off()),
+        };
+        match self.read_line(&rest) {
+            Line::Event(event, _) => Ok(Some(event)),
+            _ if rest.trim_ascii().is_empty() => Ok(None),
+            _ if !looks_like_json(&rest) => Err(not_json()),
+            _ => Err(cut_off()),
+        }
+    }
+
+    /// Takes some bytes off the input.
+    fn step(&mut self) -> Result<Option<WatchEvent>, Error> {
+        match std::mem::replace(&mut self.state, State::Line) {
+            State::Line => self.line(),
+            State::Partial(line) => self.rest_of_line(line),
+            State::Joined { event, boundary, line } => self.further_line(event, boundary, line),
+            State::Oversized { event, boundary, skipped } => self.skip(event, boundary, skipped),
+        }
+    }
+
+    fn line(&mut self) -> Result<Option<WatchEvent>, Error> {
+        match memchr::memchr(b'\n', &self.input) {
+            Some(newline) => {
+                let line = self.input.split_to(newline + 1);
+                self.whole_line(line)
+            }
+            None => {
+                let line = BytesMut::from(&*std::mem::take(&mut self.input));
+                self.keep_partial(line)
+            }
+        }
+    }
+
+    fn rest_of_line(&mut self, mut line: BytesMut) -> Result<Option<WatchEvent>, Error> {
+        match memchr::memchr(b'\n', &self.input) {
+            Some(newline) => {
+                line.extend_from_slice(&self.input.split_to(newline + 1));
+                self.whole_line(line.freeze())
+            }
+            None => {
+                line.extend_from_slice(&std::mem::take(&mut self.input));
+                self.keep_partial(line)
+            }
+        }
+    }
+
+    fn keep_partial(&mut self, line: BytesMut) -> Result<Option<WatchEvent>, Error> {
+        if line.len() > self.max_frame {
+            return self.oversized(&line, None);
+        }
+        self.state = State::Partial(line);
+        Ok(None)
+    }
+
+    fn whole_line(&mut self, line: Bytes) -> Result<Option<WatchEvent>, Error> {
+        if line.len() > self.max_frame {
+            return self.oversized(&line, None);
+        }
+        match self.read_line(&line) {
+            Line::Event(event, length) => {
+                self.put_back(line, length);
+                Ok(Some(event))
+            }
+            Line::CutOff => {
+                let mut boundary = Boundary::default();
+                let _ = boundary.scan(&line);
+                self.state = State::Joined { event: BytesMut::from(&*line), boundary, line: BytesMut::new() };
+                Ok(None)
+            }
+            Line::Broken if line.trim_ascii().is_empty() => Ok(None),
+            Line::Broken => self.broken(&line),
+        }
+    }
+
+    fn further_line(
+        &mut self,
+        mut event: BytesMut,
+        mut boundary: Boundary,
+        mut line: BytesMut,
+    ) -> Result<Option<WatchEvent>, Error> {
+        let newline = memchr::memchr(b'\n', &self.input);
+        line.extend_from_slice(&self.input.split_to(newline.map_or(self.input.len(), |newline| newline + 1)));
+        if newline.is_none() {
+            if event.len() + line.len() <= self.max_frame {
+                self.state = State::Joined { event, boundary, line };
+                return Ok(None);
+            }
+        } else if line.starts_with(b"{\"type\":")
+            && let Line::Event(..) = self.read_line(&line)
+        {
+            // No event of several lines has such a line: what came before was damaged.
+            self.put_back(line.freeze(), 0);
+            return self.broken(&event);
+        }
+        let end = boundary.scan(&line);
+        event.extend_from_slice(&line[..end.unwrap_or(line.len())]);
+        match end {
+            Some(end) => {
+                self.put_back(line.freeze(), end);
+                match self.read_line(&event) {
+                    Line::Event(event, _) => Ok(Some(event)),
+                    Line::CutOff | Line::Broken => self.broken(&event),
+                }
+            }
+            None if event.len() > self.max_frame => self.oversized(&event, Some(boundary)),
+            None => {
+                self.state = State::Joined { event, boundary, line: BytesMut::new() };
+                Ok(None)
+            }
+        }
+    }
+
+    /// What was taken off the input beyond an event goes back. Only ever the tail of the piece that was pushed last, or
+    /// of one line: both are short of another event in all streams of real servers.
+    fn put_back(&mut self, line: Bytes, taken: usize) {
+        let rest = line.slice(taken..);
+        if rest.trim_ascii().is_empty() {
+            return;
+        }
+        if self.input.is_empty() {
+            self.input = rest;
+        } else {
+            let mut input = BytesMut::from(&*rest);
+            input.extend_from_slice(&self.input);
+            self.input = input.freeze();
+        }
+    }
+
+    /// An event that is too large. `boundary` has seen `start`, or there is none yet.
+    fn oversized(&mut self, start: &[u8], boundary: Option<Boundary>) -> Result<Option<WatchEvent>, Error> {
+        if !looks_like_json(start) {
+            return Err(not_json());
+        }
+        let (event_type, header) = header::read_event_start(start);
+        let event = bad_event(event_type.as_deref(), bad(&header, "it is larger than the limit"));
+        let boundary = match boundary {
+            Some(boundary) => boundary,
+            None => {
+                let mut boundary = Boundary::default();
+                if boundary.scan(start).is_some() {
+                    return Ok(Some(event));
+                }
+                boundary
+            }
+        };
+        self.state = State::Oversized { event, boundary, skipped: start.len() };
+        Ok(None)
+    }
+
+    fn skip(&mut self, event: WatchEvent, mut boundary: Boundary, skipped: usize) -> Result<Option<WatchEvent>, Error> {
+        if let Some(end) = boundary.scan(&self.input) {
+            let _ = self.input.split_to(end);
+            return Ok(Some(event));
+        }
+        let skipped = skipped + std::mem::take(&mut self.input).len();
+        if skipped > self.max_frame.saturating_mul(MAX_SKIPPED_FRAME) {
+            return Err(Error::new(ErrorKind::Malformed, "an event of the watch has no end"));
+        }
+        self.state = State::Oversized { event, boundary, skipped };
+        Ok(None)
+    }
+
+    /// A line that is no event. If it is recognisably one, others are unharmed; if not, nothing is sure any more.
+    fn broken(&mut self, line: &[u8]) -> Result<Option<WatchEvent>, Error> {
+        if !looks_like_json(line) {
+            return Err(not_json());
+        }
+        let text = String::from_utf8_lossy(line);
+        let (event_type, header) = header::read_event_start(text.as_bytes());
+        let problem = header::check(line).err().unwrap_or("it is not valid JSON");
+        Ok(Some(bad_event(event_type.as_deref(), bad(&header, problem))))
+    }
+
+    /// Reads the event at the beginning of a line.
+    fn read_line(&self, line: &[u8]) -> Line {
+        self.read_usual(line).unwrap_or_else(|| self.read_unusual(line))
+    }
+
+    /// The form in which every API server writes events: `{"type":"ADDED","object":{..}}`. One pass.
+    fn read_usual(&self, line: &[u8]) -> Option<Line> {
+        let rest = line.strip_prefix(b"{\"type\":\"")?;
+        let event_type = &rest[..memchr::memchr(b'"', rest)?];
+        let json = rest[event_type.len()..].strip_prefix(b"\",\"object\":")?;
+        let (header, length) = match header::read_prefix(json) {
+            Ok(object) => object,
+            Err(error) if error.is_eof() => return Some(Line::CutOff),
+            Err(_) => return None,
+        };
+        if json.get(length) != Some(&b'}') {
+            return None;
+        }
+        let taken = line.len() - json.len() + length + 1;
+        Some(Line::Event(self.event(std::str::from_utf8(event_type).ok()?, &header, &json[..length]), taken))
+    }
+
+    /// Any other form.
+    fn read_unusual(&self, line: &[u8]) -> Line {
+        let (event, length) = match header::read_event_prefix(line) {
+            Ok((_, 0)) => return Line::Broken,
+            Ok(event) => event,
+            Err(error) if error.is_eof() && !line.trim_ascii().is_empty() => return Line::CutOff,
+            Err(_) => return Line::Broken,
+        };
+        let event = match (event.event_type, event.object) {
+            (Some(event_type), Some(object)) => {
+                let json = object.get().as_bytes();
+                match header::read_prefix(json) {
+                    Ok((header, _)) => self.event(&event_type, &header, json),
+                    Err(_) => return Line::Broken,
+                }
+            }
+            _ if event.kind.as_deref() == Some("Status") => match Status::parse(&line[..length]) {
+                Some(status) => WatchEvent::Error(Error::from_status(status)),
+                None => return Line::Broken,
+            },
+            _ => return Line::Broken,
+        };
+        Line::Event(event, length)
+    }
+
+    fn event(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> WatchEvent {
+        let version = || ResourceVersion::from(header.resource_version.as_deref().unwrap_or_default());
+        match event_type {
+            "ADDED" | "MODIFIED" | "DELETED" => match self.expected.decode(header, json) {
+                Decoded::Object(object) => match event_type {
+                    "ADDED" => WatchEvent::Added(object),
+                    "MODIFIED" => WatchEvent::Modified(object),
+                    _ => WatchEvent::Deleted(object),
+                },
+                Decoded::Bad(object) => bad_event(Some(event_type), object),
+                Decoded::WrongKind(object) => WatchEvent::WrongKind(object),
+            },
+            "BOOKMARK" => match self.expected.decode_bookmark(header) {
+                Ok(initial_events_end) => {
+                    WatchEvent::Bookmark(Bookmark { resource_version: version(), initial_events_end })
+                }
+                Err(object) => WatchEvent::WrongKind(object),
+            },
+            "ERROR" => WatchEvent::Error(match Status::parse(json) {
+                Some(status) => Error::from_status(status),
+                None => Error::new(ErrorKind::Malformed, "the server sent an ERROR event without a Status"),
+            }),
+            _ => WatchEvent::Unknown(version()),
+        }
+    }
+}
+
+fn bad_event(event_type: Option<&str>, object: BadObject) -> WatchEvent {
+    match event_type {
+        Some("DELETED") => WatchEvent::DeletedBad(object),
+        _ => WatchEvent::Bad(object),
+    }
+}
+
+fn looks_like_json(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().starts_with(b"{")
+}
+
+fn cut_off() -> Error {
+    Error::new(ErrorKind::Disconnected, "the stream ended in the middle of an event")
+}
