@@ -1,1 +1,52 @@
-fn main() {}
+//! `cargo xtask`: every command that a person or CI needs beyond plain cargo.
+
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  check    formatting, lints and documentation, as CI checks them
+  ci       all that CI does: `cargo test --workspace`, then `check`
+  help     this text";
+
+fn main() -> ExitCode {
+    let command = std::env::args().nth(1);
+    let done = match command.as_deref() {
+        Some("check") => check(),
+        Some("ci") => cargo("test", &["--workspace"], &[]) && check(),
+        Some("help" | "-h" | "--help") => {
+            println!("{HELP}");
+            true
+        }
+        None => {
+            eprintln!("{HELP}");
+            false
+        }
+        Some(other) => {
+            eprintln!("error: there is no command {other:?}\n\n{HELP}");
+            false
+        }
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn check() -> bool {
+    cargo("fmt", &["--all", "--check"], &[])
+        && cargo("clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+        && cargo("doc", &["--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Runs cargo in the repository, and says what it runs.
+fn cargo(command: &str, arguments: &[&str], environment: &[(&str, &str)]) -> bool {
+    eprintln!("$ cargo {command} {}", arguments.join(" "));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    match Command::new(cargo).arg(command).args(arguments).envs(environment.iter().copied()).current_dir(root).status()
+    {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("error: cargo cannot be run: {error}");
+            false
+        }
+    }
+}

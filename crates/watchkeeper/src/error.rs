@@ -222,7 +222,8 @@ impl Error {
                 return known.clone();
             }
             if let Some(auth) = error.downcast_ref::<kube_client::client::AuthError>() {
-                texts.push(auth_text(auth));
+                // The wrappers above have printed all of it.
+                texts = vec![auth_text(auth)];
                 kind = ErrorKind::Connect;
                 break;
             }
@@ -272,11 +273,12 @@ impl Error {
     }
 }
 
-/// A text without the plugin's output, which may hold a token.
+/// A text without the plugin's output, which may hold a token, and without its command line, which kube prints with
+/// the environment that the kubeconfig gives it.
 fn auth_text(error: &kube_client::client::AuthError) -> String {
     use kube_client::client::AuthError;
     match error {
-        AuthError::AuthExecRun { cmd, out } => format!("credential plugin {cmd:?} failed with {}", out.status),
+        AuthError::AuthExecRun { out, .. } => format!("the credential plugin failed with {}", out.status),
         AuthError::AuthExecParse(_) => "the output of the credential plugin is no ExecCredential".into(),
         other => other.to_string(),
     }

@@ -1,5 +1,4 @@
 //! watchkeeper keeps an exact, live copy of a Kubernetes cluster inside your process, and tells your code what changed.
-#![allow(dead_code)]
 
 pub mod defaults;
 mod error;
@@ -13,6 +12,7 @@ pub use object::{DecodeError, InvalidKey, Labels, Object, ObjectKey, ResourceVer
 pub use pager::{PagedList, Pager};
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
 pub use source::{
-    BadObject, Bookmark, ListMetadata, ListOptions, ListPart, ListWatch, ListerWatcher, Listing, Scope, Scripted,
-    ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists, Verb, VersionMatch, WatchEvent, WatchStream,
+    BadObject, Bookmark, ClientOptions, ListMetadata, ListOptions, ListPart, ListWatch, ListerWatcher, Listing, Scope,
+    Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists, Verb, VersionMatch, WatchEvent,
+    WatchStream, client, client_with,
 };

@@ -22,8 +22,14 @@
 
 mod body;
 mod boundary;
+mod client;
+mod connect;
 mod decode;
+#[cfg(test)]
+mod duplex;
 mod events;
+mod gzip;
+mod http2;
 mod list_reader;
 mod list_watch;
 mod options;
@@ -33,6 +39,9 @@ mod watch_reader;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
+#[doc(hidden)]
+pub use client::client_over;
+pub use client::{ClientOptions, client, client_with};
 pub use events::{BadObject, Bookmark, ListMetadata, ListPart, WatchEvent};
 pub use list_watch::{ListWatch, Scope};
 pub use options::{ListOptions, VersionMatch};

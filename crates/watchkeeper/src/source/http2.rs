@@ -1,0 +1,417 @@
+//! Many requests on few connections.
+//!
+//! hyper-util's pooling client keeps one HTTP/2 connection for each server, and the API server allows a hundred streams
+//! on it: with watches, which do not end, request 101 would wait for ever. So this keeps as many connections as the
+//! requests need, each with room to spare.
+//!
+//! A request takes a place on a connection and keeps it until the body of its answer has ended or is dropped. Where no
+//! place is free, one connection is opened, and all that wait, wait for that one: its opening is a shared future which
+//! any of them drives, so that a request that is given up in the meantime takes nothing with it, and a failure reaches
+//! all of them at once instead of one time limit after the other.
+//!
+//! A connection that is closed, by GOAWAY, an unanswered ping or an error, is left out as soon as hyper knows. A
+//! request that it had not begun to send by then goes to another one; a request that has been sent never does, as that
+//! would be a retry which nobody sees.
+//!
+//! hyper runs several tasks for each connection. All of them end when the client and the last body on that connection
+//! are gone.
+
+mod connection;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::{BoxFuture, FutureExt, Shared, WeakShared};
+use http::uri::{PathAndQuery, Scheme};
+use http::{Request, Response, Uri};
+use hyper_util::client::legacy::connect::Connection as _;
+use kube_client::client::Body;
+use tokio::sync::Notify;
+use tower::{Service, ServiceExt};
+
+use self::connection::{Connection, Lease, LeasedBody};
+use super::client::ClientOptions;
+use super::connect::Connector;
+use crate::error::{Error, ErrorKind};
+
+/// A client of one server. Clones share their connections.
+#[derive(Clone)]
+pub(super) struct Http2(Arc<Pool>);
+
+struct Pool {
+    connector: Connector,
+    origin: Uri,
+    options: ClientOptions,
+    connections: Mutex<Connections>,
+    freed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Connections {
+    open: Vec<Arc<Connection>>,
+    /// Weak, so that the attempt ends with the last request that waits for it.
+    opening: Option<WeakShared<Opening>>,
+}
+
+type Opening = BoxFuture<'static, Result<Arc<Connection>, Error>>;
+
+impl Http2 {
+    /// A client of the server at `url`. Connects when it is first used.
+    pub(super) fn new(connector: Connector, url: &Uri, options: &ClientOptions) -> Result<Self, Error> {
+        let mut parts = url.clone().into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+        let origin = Uri::from_parts(parts)
+            .map_err(|_| Error::new(ErrorKind::Config, "the server's URL has no scheme or no host"))?;
+        Ok(Self(Arc::new(Pool {
+            connector,
+            origin,
+            options: options.clone(),
+            connections: Mutex::default(),
+            freed: Arc::default(),
+        })))
+    }
+}
+
+impl Service<Request<Body>> for Http2 {
+    type Response = Response<LeasedBody>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let pool = Arc::clone(&self.0);
+        async move { pool.send(request).await }.boxed()
+    }
+}
+
+impl Pool {
+    async fn send(self: Arc<Self>, mut request: Request<Body>) -> Result<Response<LeasedBody>, Error> {
+        loop {
+            match self.lease().await?.send(request).await {
+                Ok(response) => return Ok(response),
+                Err((_, Some(unsent))) => request = unsent,
+                Err((error, None)) => return Err(error),
+            }
+        }
+    }
+
+    async fn lease(self: &Arc<Self>) -> Result<Lease, Error> {
+        // Kept while we wait: a place that becomes free and is taken by another must not end the attempt.
+        let mut opening = None;
+        loop {
+            let attempt = match self.take(&mut opening) {
+                Ok(lease) => return Ok(lease),
+                Err(attempt) => attempt,
+            };
+            tokio::select! {
+                opened = attempt => {
+                    // Even if it is closed by now: the request then fails, where another attempt could be the first of
+                    // an endless row.
+                    if let Some(lease) = opened?.lease(&self.freed) {
+                        return Ok(lease);
+                    }
+                    opening = None;
+                }
+                () = self.freed.notified() => {}
+            }
+        }
+    }
+
+    /// A free place, or else the connection that is being opened. Both are looked for under one lock: a connection that
+    /// becomes ready in between would be overlooked, and another one opened.
+    fn take<'a>(self: &Arc<Self>, opening: &'a mut Option<Shared<Opening>>) -> Result<Lease, &'a mut Shared<Opening>> {
+        let mut connections = self.connections();
+        connections.open.retain(|connection| !connection.is_closed());
+        if let Some(lease) = connections.open.iter().find_map(|connection| connection.lease(&self.freed)) {
+            return Ok(lease);
+        }
+        Err(opening.get_or_insert_with(|| {
+            let attempt = connections.opening.as_ref().and_then(WeakShared::upgrade).unwrap_or_else(|| self.open());
+            connections.opening = attempt.downgrade();
+            attempt
+        }))
+    }
+
+    fn open(self: &Arc<Self>) -> Shared<Opening> {
+        let pool = Arc::clone(self);
+        let attempt = async move {
+            let connection = pool.connect().await;
+            let mut connections = pool.connections();
+            connections.opening = None;
+            let connection = Arc::new(connection?);
+            connections.open.push(Arc::clone(&connection));
+            Ok(connection)
+        };
+        attempt.boxed().shared()
+    }
+
+    async fn connect(&self) -> Result<Connection, Error> {
+        let io = self.connector.clone().oneshot(self.origin.clone()).await?;
+        if self.origin.scheme() == Some(&Scheme::HTTPS) && !io.connected().is_negotiated_h2() {
+            let text = "the server does not speak HTTP/2: switch the option `http2` of the client off";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        Connection::open(io, &self.options).await
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        // Nothing that is done under the lock leaves the list half changed.
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use futures::future::{join_all, pending};
+    use http_body::Frame;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::Incoming;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use kube_client::{Client, Config};
+    use tokio::io::DuplexStream;
+    use tokio::sync::mpsc::UnboundedReceiver;
+    use tokio::time::Instant;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::client::client_over;
+    use super::super::duplex::{Pipe, get, network, ours};
+    use super::connection::CLOSE_GRACE;
+    use super::*;
+    use crate::defaults::{HTTP2_MAX_STREAMS, HTTP2_PING_INTERVAL, HTTP2_PING_TIMEOUT};
+
+    fn connected() -> (Client, UnboundedReceiver<DuplexStream>) {
+        let (connector, connections) = network();
+        (http2(connector), connections)
+    }
+
+    fn http2<C>(connector: C) -> Client
+    where
+        C: Service<Uri, Response = TokioIo<Pipe>, Error = io::Error, Future: Send + 'static>,
+        C: Clone + Send + Sync + 'static,
+    {
+        let options = ClientOptions { http2: true, ..ClientOptions::default() };
+        client_over(connector, Config::new(Uri::from_static("http://cluster.test")), options).unwrap()
+    }
+
+    /// What a test can do to a server's connection.
+    #[derive(Clone, Default)]
+    struct Control {
+        /// It stops reading and writing.
+        freeze: CancellationToken,
+        /// It takes no further requests.
+        go_away: CancellationToken,
+    }
+
+    /// Answers each request with its own URI, and with "again" after an hour.
+    async fn serve(stream: DuplexStream, max_streams: u32, control: Control) {
+        let answer = hyper::service::service_fn(async |request: Request<Incoming>| {
+            let first = Frame::data(Bytes::from(request.uri().to_string()));
+            let again = async {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                Ok(Frame::data(Bytes::from("again")))
+            };
+            let body = futures::stream::iter([Ok::<_, Infallible>(first)]).chain(futures::stream::once(again));
+            Ok::<_, Infallible>(Response::new(StreamBody::new(body)))
+        });
+        let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .max_concurrent_streams(max_streams)
+            .serve_connection(TokioIo::new(stream), answer);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = &mut connection => return,
+            () = control.freeze.cancelled() => pending().await,
+            () = control.go_away.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    }
+
+    /// Serves every connection, each with its own control, and tells how many there were.
+    fn serve_all(mut connections: UnboundedReceiver<DuplexStream>, max_streams: u32) -> Arc<Mutex<Vec<Control>>> {
+        let controls = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&controls);
+        tokio::spawn(async move {
+            while let Some(stream) = connections.recv().await {
+                let control = Control::default();
+                seen.lock().unwrap().push(control.clone());
+                tokio::spawn(serve(stream, max_streams, control));
+            }
+        });
+        controls
+    }
+
+    async fn watch(client: &Client) -> Body {
+        let mut body = client.send(get("/api?watch=1")).await.unwrap().into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "http://cluster.test/api?watch=1");
+        body
+    }
+
+    async fn rest(body: &mut Body) -> Bytes {
+        body.collect().await.unwrap().to_bytes()
+    }
+
+    async fn watches(client: &Client, count: usize) -> Vec<Body> {
+        join_all((0..count).map(|_| watch(client))).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_hundred_watches_at_once_take_three_connections() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let bodies = watches(&client, 200).await;
+        assert_eq!(controls.lock().unwrap().len(), 200_usize.div_ceil(HTTP2_MAX_STREAMS));
+        // Places are free again when the bodies are gone.
+        drop(bodies);
+        let _bodies = watches(&client, 3 * HTTP2_MAX_STREAMS).await;
+        assert_eq!(controls.lock().unwrap().len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_has_ended_frees_its_place_though_it_is_kept() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let mut bodies = watches(&client, HTTP2_MAX_STREAMS).await;
+        for body in &mut bodies {
+            assert_eq!(rest(body).await, "again");
+        }
+        watch(&client).await;
+        assert_eq!(controls.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_allows_less_gets_less() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 10);
+        let mut bodies = Vec::new();
+        for _ in 0..15 {
+            bodies.push(watch(&client).await);
+        }
+        assert_eq!(controls.lock().unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_server_is_noticed_and_replaced() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let mut body = watch(&client).await;
+        controls.lock().unwrap()[0].freeze.cancel();
+        let began = Instant::now();
+        let error = ours(body.frame().await.unwrap().unwrap_err());
+        assert!(error.is_disconnect(), "{error}");
+        assert!(began.elapsed() <= HTTP2_PING_INTERVAL + HTTP2_PING_TIMEOUT, "{:?}", began.elapsed());
+        watch(&client).await;
+        assert_eq!(controls.lock().unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_goaway_running_watches_go_on_and_new_ones_go_elsewhere() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let mut running = watch(&client).await;
+        controls.lock().unwrap()[0].go_away.cancel();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _bodies = watches(&client, 20).await;
+        assert_eq!(controls.lock().unwrap().len(), 2);
+        assert_eq!(rest(&mut running).await, "again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_hangs_up_at_once_is_tried_once() {
+        let (client, mut connections) = connected();
+        let (answer, ()) = tokio::join!(client.send(get("/")), async { drop(connections.recv().await) });
+        assert_eq!(ours(answer.unwrap_err()).kind(), ErrorKind::Disconnected);
+        assert!(connections.try_recv().is_err());
+    }
+
+    fn tasks() -> usize {
+        tokio::runtime::Handle::current().metrics().num_alive_tasks()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn dropping_the_client_leaves_no_task_behind() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let bodies = watches(&client, 100).await;
+        let mut kept = watch(&client).await;
+        assert_eq!(controls.lock().unwrap().len(), 2);
+        drop((client, bodies));
+        // What is still read goes on without the client.
+        assert_eq!(rest(&mut kept).await, "again");
+        drop(kept);
+        tokio::time::sleep(2 * CLOSE_GRACE).await;
+        assert_eq!(tasks(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_server_cannot_keep_our_tasks_alive() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 100);
+        let body = watch(&client).await;
+        controls.lock().unwrap()[0].freeze.cancel();
+        drop((client, body));
+        tokio::time::sleep(2 * CLOSE_GRACE).await;
+        // The server's own two: its connection, which is frozen, and the stream on it.
+        assert_eq!(tasks(), 2);
+    }
+
+    /// A network in which each connection takes ten seconds, or fails after them.
+    fn slow_network(fail: bool) -> (Client, Arc<AtomicUsize>, Arc<Mutex<Vec<Control>>>) {
+        let (connector, connections) = network();
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&attempts);
+        let slow = tower::service_fn(move |uri: Uri| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let connector = connector.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                if fail { Err(io::ErrorKind::ConnectionRefused.into()) } else { connector.oneshot(uri).await }
+            }
+        });
+        (http2(slow), attempts, serve_all(connections, 100))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_wait_for_a_connection_share_it_and_may_be_given_up() {
+        let (client, attempts, controls) = slow_network(false);
+        let mut first = Box::pin(watch(&client));
+        let mut second = Box::pin(watch(&client));
+        let waited = Duration::from_secs(5);
+        assert!(tokio::time::timeout(waited, async { tokio::join!(&mut first, &mut second) }).await.is_err());
+        // The one that began the attempt is given up.
+        drop(first);
+        let began = Instant::now();
+        second.await;
+        assert!(began.elapsed() <= waited + Duration::from_secs(1));
+        assert_eq!((attempts.load(Ordering::Relaxed), controls.lock().unwrap().len()), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pool_works_after_all_that_waited_have_given_up() {
+        let (client, attempts, controls) = slow_network(false);
+        assert!(tokio::time::timeout(Duration::from_secs(5), watches(&client, 20)).await.is_err());
+        let _bodies = watches(&client, 20).await;
+        assert_eq!((attempts.load(Ordering::Relaxed), controls.lock().unwrap().len()), (2, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_connection_fails_all_that_wait_for_it_at_once() {
+        let (client, attempts, _) = slow_network(true);
+        let began = Instant::now();
+        for answer in join_all((0..50).map(|_| client.send(get("/")))).await {
+            assert!(ours(answer.unwrap_err()).is_connection_refused());
+        }
+        assert!(began.elapsed() < Duration::from_secs(11));
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
+    }
+}
