@@ -56,6 +56,8 @@
 
 mod backoff;
 mod list;
+#[cfg(test)]
+mod liveness;
 mod retry;
 mod status;
 mod store;

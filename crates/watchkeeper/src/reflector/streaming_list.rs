@@ -77,7 +77,7 @@ impl Reflector {
             ..ListOptions::default()
         };
         self.status.list_begins();
-        let mut stream = self.open_watch(options).await?;
+        let mut stream = self.open_watch(options, Some(defaults::INITIAL_EVENTS_SILENCE)).await?;
         trace.step("stream opened");
         let mut initial = Initial::default();
         let mut warning = Instant::now() + defaults::INITIAL_EVENTS_WARNING;

@@ -61,7 +61,7 @@ impl Reflector {
         loop {
             let mut watch = match stream.take() {
                 Some(watch) => watch,
-                None => match self.open_watch(self.watch_options()).await {
+                None => match self.open_watch(self.watch_options(), None).await {
                     Ok(watch) => watch,
                     Err(error) if error.is_too_many_requests() || error.is_connection_refused() => {
                         self.watch_again_after(&error).await;
@@ -98,8 +98,12 @@ impl Reflector {
         }
     }
 
-    /// Opens a watch; not within a second of the last one.
-    pub(super) async fn open_watch(&mut self, options: ListOptions) -> Result<OpenWatch, Error> {
+    /// Opens a watch; not within a second of the last one. The answer may take as long as the watch, or as `patience`.
+    pub(super) async fn open_watch(
+        &mut self,
+        options: ListOptions,
+        patience: Option<Duration>,
+    ) -> Result<OpenWatch, Error> {
         if let Some(last) = self.last_opening {
             sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;
         }
@@ -109,9 +113,10 @@ impl Reflector {
         let deadline = opened + timeout + defaults::WATCH_TIMEOUT_GRACE;
         let unordered = !options.resource_version.is_exact();
         let options = ListOptions { timeout: Some(timeout), allow_watch_bookmarks: true, ..options };
-        let stream = match timeout_at(deadline, self.source.watch(options)).await {
+        let answered_by = patience.map_or(deadline, |patience| opened + patience);
+        let stream = match timeout_at(answered_by, self.source.watch(options)).await {
             Ok(stream) => stream?,
-            Err(_) => return Err(Error::new(ErrorKind::Timeout, "the server did not answer within the watch's time")),
+            Err(_) => return Err(Error::new(ErrorKind::Timeout, "the server did not answer the watch in time")),
         };
         self.status.contact();
         Ok(OpenWatch {
@@ -194,7 +199,7 @@ impl Reflector {
         let deadline = first.deadline;
         let second = async {
             loop {
-                let error = match self.open_watch(self.watch_options()).await {
+                let error = match self.open_watch(self.watch_options(), None).await {
                     Ok(mut second) => match second.first_event().await {
                         Ok(Some(event)) => return Ok((Box::new(second), event)),
                         Ok(None) => Error::new(ErrorKind::Disconnected, "the second watch ended without an event"),

@@ -15,7 +15,7 @@ use tower::{Service, service_fn};
 use crate::error::{Error, ErrorKind};
 
 /// A connector, and the servers' ends of the connections that it makes. Nobody listens once the receiver is dropped.
-pub(super) fn network() -> (
+pub(crate) fn network() -> (
     impl Service<Uri, Response = TokioIo<Pipe>, Error = io::Error, Future: Send + 'static> + Clone + Send + Sync + 'static,
     mpsc::UnboundedReceiver<DuplexStream>,
 ) {
@@ -29,7 +29,7 @@ pub(super) fn network() -> (
 }
 
 /// The client's end of a connection.
-pub(super) struct Pipe(DuplexStream);
+pub(crate) struct Pipe(DuplexStream);
 
 impl Connection for Pipe {
     fn connected(&self) -> Connected {
@@ -58,7 +58,7 @@ impl AsyncWrite for Pipe {
 }
 
 /// What the client sends up to the empty line.
-pub(super) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -69,11 +69,11 @@ pub(super) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8_lossy(&head).into_owned()
 }
 
-pub(super) fn get(path: &str) -> Request<Body> {
+pub(crate) fn get(path: &str) -> Request<Body> {
     Request::get(path).body(Body::empty()).unwrap()
 }
 
 /// What our own code makes of an error that came through kube's client.
-pub(super) fn ours(error: kube_client::Error) -> Error {
+pub(crate) fn ours(error: kube_client::Error) -> Error {
     Error::transport(ErrorKind::Disconnected, &error)
 }

@@ -26,7 +26,7 @@ mod client;
 mod connect;
 mod decode;
 #[cfg(test)]
-mod duplex;
+pub(crate) mod duplex;
 mod events;
 mod gzip;
 mod http2;
