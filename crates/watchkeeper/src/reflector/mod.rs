@@ -56,14 +56,14 @@
 
 mod backoff;
 mod list;
-#[cfg(test)]
-mod liveness;
 mod retry;
 mod status;
 mod store;
 mod streaming_list;
 mod trace;
 mod watch;
+#[cfg(test)]
+mod wire_tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
-//! Tests: a server that stops talking is noticed within the stated bounds, over a connection in memory and on paused time.
+//! A server that stops talking is noticed within the stated bounds.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,192 +8,15 @@ use http::{Request, Response};
 use http_body_util::StreamBody;
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kube_client::Config;
-use tokio::io::{AsyncWriteExt as _, DuplexStream};
+use tokio::io::DuplexStream;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{Phase, Reason, Reflector, ReflectorStore, Replacement, StatusReader};
-use crate::source::duplex::{network, read_head};
-use crate::source::{ClientOptions, ListWatch, client_over};
-use crate::{Error, Object, ObjectKey, defaults};
+use super::*;
+use crate::defaults;
+use crate::reflector::{Phase, Reason};
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-
-/// What the server does for one request. Each piece is sent after its time; then nothing happens any more.
-type Answer = Vec<(Duration, String)>;
-
-/// A server that answers request after request as written down, and records them with their times.
-#[derive(Clone, Default)]
-struct Server(Arc<Mutex<(VecDeque<Answer>, Vec<(String, Instant)>)>>);
-
-impl Server {
-    fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self(Arc::new(Mutex::new((answers.into_iter().collect(), Vec::new()))))
-    }
-
-    fn requests(&self) -> Vec<(String, Instant)> {
-        self.0.lock().unwrap().1.clone()
-    }
-
-    /// The queries of all requests, shortened to what matters here.
-    fn asked(&self) -> Vec<String> {
-        let version =
-            |query: &str| query.split("resourceVersion=").nth(1).unwrap_or("").split('&').next().unwrap().to_owned();
-        let verb = |query: &str| match () {
-            () if query.contains("sendInitialEvents") => "stream",
-            () if query.contains("watch=true") => "watch",
-            () => "list",
-        };
-        self.requests().iter().map(|(query, _)| format!("{} {}", verb(query), version(query))).collect()
-    }
-
-    fn next(&self, query: &str) -> Option<Answer> {
-        let mut inner = self.0.lock().unwrap();
-        inner.1.push((query.to_owned(), Instant::now()));
-        inner.0.pop_front()
-    }
-
-    async fn serve(self, mut connection: DuplexStream) {
-        loop {
-            let head = read_head(&mut connection).await;
-            let query = head.lines().next().unwrap_or_default().split(' ').nth(1).unwrap_or_default().to_owned();
-            let answer = self.next(&query).unwrap_or_default();
-            let is_complete = answer.last().is_some_and(|(_, piece)| piece.ends_with("0\r\n\r\n"));
-            for (wait, piece) in answer {
-                sleep(wait).await;
-                connection.write_all(piece.as_bytes()).await.unwrap();
-            }
-            if !is_complete {
-                // The connection stays open, and nothing comes.
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
-    async fn serve_all(self, mut connections: UnboundedReceiver<DuplexStream>) {
-        while let Some(connection) = connections.recv().await {
-            tokio::spawn(self.clone().serve(connection));
-        }
-    }
-}
-
-fn at_once(pieces: &[&str]) -> Answer {
-    vec![(Duration::ZERO, pieces.concat())]
-}
-
-fn chunk(text: &str) -> String {
-    format!("{:x}\r\n{text}\r\n", text.len())
-}
-
-fn pod(name: &str, version: u64) -> String {
-    format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","resourceVersion":"{version}"}}}}"#)
-}
-
-fn event(kind: &str, object: &str) -> String {
-    chunk(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
-}
-
-fn bookmark(version: u64) -> String {
-    event("BOOKMARK", &format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}}}}"#))
-}
-
-fn list(version: u64, items: &[String]) -> Answer {
-    let items = items.join(",");
-    let list = format!(
-        r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}},"items":[{items}]}}"#
-    );
-    at_once(&[HEAD, &chunk(&list), "0\r\n\r\n"])
-}
-
-/// A watch that lives.
-fn alive(events: &[String]) -> Answer {
-    at_once(&[HEAD, &events.concat()])
-}
-
-#[derive(Default)]
-struct Names(Mutex<Vec<String>>);
-
-impl Names {
-    fn get(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl ReflectorStore for Names {
-    fn add(&self, object: Object) -> Result<(), Error> {
-        self.0.lock().unwrap().push(object.key().name().to_owned());
-        Ok(())
-    }
-
-    fn update(&self, _: Object) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn delete(&self, key: &ObjectKey, _: Option<Object>) -> Result<(), Error> {
-        self.0.lock().unwrap().retain(|name| name != key.name());
-        Ok(())
-    }
-
-    fn replace(&self, list: Replacement) -> Result<(), Error> {
-        *self.0.lock().unwrap() = list.items.iter().map(|object| object.key().name().to_owned()).collect();
-        Ok(())
-    }
-}
-
-struct Informer {
-    names: Arc<Names>,
-    status: StatusReader,
-    token: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-/// A reflector on the server. Lists come in pages unless `streaming`.
-fn start(server: &Server, streaming: bool) -> Informer {
-    let (connector, connections) = network();
-    tokio::spawn(server.clone().serve_all(connections));
-    start_over(connector, ClientOptions::default(), streaming)
-}
-
-fn start_over<C>(connector: C, options: ClientOptions, streaming: bool) -> Informer
-where
-    C: tower::Service<http::Uri, Error = std::io::Error, Future: Send + 'static> + Clone + Send + Sync + 'static,
-    C::Response:
-        hyper::rt::Read + hyper::rt::Write + hyper_util::client::legacy::connect::Connection + Send + Unpin + 'static,
-{
-    let config = Config::new("http://cluster.test".parse().unwrap());
-    let source = ListWatch::by_name(client_over(connector, config, options).unwrap(), "", "v1", "pods");
-    let names = Arc::new(Names::default());
-    let reflector = Reflector::new(source, names.clone()).streaming_lists(streaming);
-    let (status, token) = (reflector.status(), CancellationToken::new());
-    Informer { names, status, task: tokio::spawn(reflector.run(token.clone())), token }
-}
-
-impl Informer {
-    /// Waits until these are there, and says how long that took.
-    async fn sees(&self, names: &[&str], within: Duration) -> Duration {
-        let began = Instant::now();
-        while self.names.get() != names {
-            assert!(
-                began.elapsed() < within,
-                "after {within:?} there is {:?} in place of {names:?}: {:?}",
-                self.names.get(),
-                self.status
-            );
-            sleep(Duration::from_millis(100)).await;
-        }
-        began.elapsed()
-    }
-
-    async fn stop(self) {
-        self.token.cancel();
-        self.task.await.unwrap();
-    }
-}
-
-const SECOND: Duration = Duration::from_secs(1);
 /// The longest first wait of the backoff.
 const FIRST_BACKOFF: Duration = Duration::from_millis(1600);
 
@@ -227,16 +48,16 @@ async fn a_list_that_is_silent_after_two_objects_is_given_up_after_30_seconds() 
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_drips_is_never_given_up() {
-    let items: Vec<(Duration, String)> = (0..20)
+    let items: Answer = (0..20)
         .flat_map(|at| {
             let item = format!("{}{}", if at == 0 { "" } else { "," }, pod(&format!("pod-{at:02}"), 1));
             let (first, second) = item.split_at(20);
-            [(20 * SECOND, chunk(first)), (20 * SECOND, chunk(second))]
+            [(20 * SECOND, chunk(first).into()), (20 * SECOND, chunk(second).into())]
         })
         .collect();
     let mut answer = at_once(&[HEAD, &chunk(r#"{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":["#)]);
     answer.extend(items);
-    answer.push((SECOND, chunk("]}") + "0\r\n\r\n"));
+    answer.push((SECOND, (chunk("]}") + "0\r\n\r\n").into()));
     let server = Server::answering([answer, alive(&[])]);
     let informer = start(&server, false);
     sleep(820 * SECOND).await;
@@ -281,9 +102,11 @@ async fn a_watch_that_is_silent_within_an_event_is_opened_again_before_that_even
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_whose_bookmarks_stop_gets_a_second_one_beside_it() {
-    let bookmarks: Answer =
-        [vec![(Duration::ZERO, HEAD.to_owned())], vec![(60 * SECOND, bookmark(6)), (70 * SECOND, bookmark(7))]]
-            .concat();
+    let bookmarks: Answer = [
+        vec![(Duration::ZERO, HEAD.into())],
+        vec![(60 * SECOND, bookmark(6).into()), (70 * SECOND, bookmark(7).into())],
+    ]
+    .concat();
     let server = Server::answering([list(5, &[]), bookmarks, alive(&[event("ADDED", &pod("new", 50))])]);
     let informer = start(&server, false);
     let took = informer.sees(&["new"], Duration::from_secs(400)).await;
@@ -342,9 +165,9 @@ async fn freezing_http2(
                     let frames = futures::stream::unfold(answer.into_iter(), |mut pieces| async move {
                         let Some((wait, piece)) = pieces.next() else { return std::future::pending().await };
                         sleep(wait).await;
-                        match piece.as_str() {
-                            "" => None,
-                            _ => Some((Ok::<_, Infallible>(Frame::data(Bytes::from(piece))), pieces)),
+                        match piece.is_empty() {
+                            true => None,
+                            false => Some((Ok::<_, Infallible>(Frame::data(piece)), pieces)),
                         }
                     });
                     Ok::<_, Infallible>(Response::new(StreamBody::new(frames)))
@@ -367,9 +190,9 @@ async fn a_frozen_http2_server_is_noticed_by_ping_within_45_seconds() {
     let line = |name: &str, version| format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", pod(name, version));
     let list = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
     let server = Server::answering([
-        vec![(Duration::ZERO, list.to_owned()), (Duration::ZERO, String::new())],
-        vec![(Duration::ZERO, line("a", 6)), (Duration::ZERO, line("b", 7))],
-        vec![(Duration::ZERO, line("new", 50))],
+        vec![(Duration::ZERO, list.into()), (Duration::ZERO, Bytes::new())],
+        vec![(Duration::ZERO, line("a", 6).into()), (Duration::ZERO, line("b", 7).into())],
+        vec![(Duration::ZERO, line("new", 50).into())],
     ]);
     let (connector, connections) = network();
     let freeze = [CancellationToken::new(), CancellationToken::new()];
