@@ -156,7 +156,7 @@ impl ReflectorStore for Printer {
 /// Tells on stderr when the watch was interrupted and for how long, and when there is something wrong.
 async fn report(status: StatusReader) {
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
-    let (mut blind_since, mut told, mut seen) = (Some(Instant::now()), None, 0);
+    let (mut blind_since, mut told, mut seen) = (Some(Instant::now()), String::new(), 0);
     loop {
         ticks.tick().await;
         let now = status.get();
@@ -174,11 +174,10 @@ async fn report(status: StatusReader) {
             (_, None) => blind_since = now.last_contact.or(Some(Instant::now())),
             (_, Some(_)) => {}
         }
-        if let Some((error, at)) = now.last_error
-            && told != Some(at)
-        {
+        let error = now.last_error.map(|(error, _)| error.to_string()).unwrap_or_default();
+        if error != told {
             eprintln!("{error}");
-            told = Some(at);
+            told = error;
         }
     }
 }

@@ -175,8 +175,8 @@ impl Reflector {
         self
     }
 
-    /// Objects in a page of each list. By default pages are used where they spare the server work, see
-    /// [`docs/why.md`](https://docs.rs/watchkeeper).
+    /// Objects in a page of each list. By default the first list and lists without a version come in pages of 500, and
+    /// lists at a version in one piece, which the server then takes from its memory.
     pub fn page_size(mut self, objects: u32) -> Self {
         self.settings.page_size = Some(objects);
         self
