@@ -10,8 +10,7 @@
 //! | [`WATCH_TIMEOUT_GRACE`] | none | 5 s | a server that forgets the timeout must not blind us |
 //! | [`VERY_SHORT_WATCH`] | `handleAnyWatch` | 1 s | |
 //! | [`MIN_WATCH_INTERVAL`] | none (`RetryWatcher` has it) | 1 s | a server that ends each watch after one event would be asked in a hot loop |
-//! | [`LIST_IDLE_TIMEOUT`] | none | 30 s without a byte | a list on a dead connection would wait for ever |
-//! | [`INITIAL_EVENTS_SILENCE`] | none | 30 s | a streaming list that never ends is client-go's best known hang |
+//! | [`LIST_IDLE_TIMEOUT`] | none | 30 s without a byte | a list on a dead connection would wait for ever, and so would a streaming list without its end |
 //! | [`INITIAL_EVENTS_WARNING`] | `initialEventsEndBookmarkTicker` | 10 s | |
 //! | [`STREAMS_WITHOUT_END`], [`STREAMING_PAUSE`] | none: tried again in each cycle | 2, 1 h | |
 //! | [`STALE_FACTOR`], [`STALE_FLOOR`] | none | 3 times the longest gap, at least 150 s | bookmarks come about once a minute, but are not promised |
@@ -53,10 +52,8 @@ pub const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
 /// The least time between two openings of a watch.
 pub const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a list may be silent.
+/// How long a list may be silent, in pages or as a stream.
 pub const LIST_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a streaming list may be silent before its end.
-pub const INITIAL_EVENTS_SILENCE: Duration = Duration::from_secs(30);
 /// How often a streaming list that does not end is mentioned in the log.
 pub const INITIAL_EVENTS_WARNING: Duration = Duration::from_secs(10);
 /// Streaming lists in a row that ended without their bookmark, after which pages are used.

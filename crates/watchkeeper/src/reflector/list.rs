@@ -8,24 +8,26 @@
 
 use crate::pager::{PagedList, Pager};
 use crate::reflector::trace::Trace;
-use crate::reflector::{Reflector, Replacement};
+use crate::reflector::{Failure, Reflector, Replacement};
 use crate::source::{ListOptions, ListPart};
-use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
+use crate::{Error, ResourceVersion, defaults};
 
 impl Reflector {
     /// Lists, and replaces what the store holds.
-    pub(super) async fn list(&mut self) -> Result<(), Error> {
+    pub(super) async fn list(&mut self) -> Result<(), Failure> {
         let mut trace = Trace::start("a list");
         let result = self.list_traced(&mut trace).await;
         trace.log_if_longer_than(defaults::SLOW_LIST);
         result
     }
 
-    async fn list_traced(&mut self, trace: &mut Trace) -> Result<(), Error> {
+    async fn list_traced(&mut self, trace: &mut Trace) -> Result<(), Failure> {
         let mut version = self.relist_version();
         let list = match self.read_list(&version).await {
-            Err(error) if error.is_expired() || error.is_too_large_version() => {
+            // The one list that is repeated at once; one that asked for no version already is not.
+            Err(error) if (error.is_expired() || error.is_too_large_version()) && !version.is_unset() => {
                 tracing::debug!(%error, "listing at no version");
+                self.status.error(&error);
                 self.version_unavailable = true;
                 version = self.relist_version();
                 self.read_list(&version).await
@@ -65,12 +67,10 @@ impl Reflector {
     }
 
     /// The store gets the new state, and the watch goes on from there.
-    pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Error> {
+    pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Failure> {
         let unreadable = list.bad.iter().filter(|object| object.key.is_none()).count();
         let version = list.resource_version;
-        self.stale_objects.clear();
-        self.status.stale_objects(self.stale_objects.clone());
-        list.bad.iter().for_each(|object: &BadObject| self.mark_stale(object));
+        self.mark_all_stale(&list.bad);
         let replacement = Replacement {
             items: list.items,
             resource_version: version.clone(),
@@ -79,10 +79,9 @@ impl Reflector {
         };
         self.store.replace(replacement)?;
         if unreadable > 0 {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                format_args!("the list has {unreadable} objects without a readable key, so it deletes nothing"),
-            ));
+            return Err(Failure::unreadable(format_args!(
+                "the list has {unreadable} objects without a readable key, so it deletes nothing"
+            )));
         }
         self.version = version;
         self.status.version(&self.version);

@@ -105,6 +105,12 @@ pub struct Reflector {
     last_warning: Option<String>,
 }
 
+/// Why a cycle ended.
+struct Failure {
+    reason: Reason,
+    error: Error,
+}
+
 type ShouldResync = dyn Fn() -> bool + Send + Sync;
 type WatchErrorHook = dyn Fn(&Error) + Send + Sync;
 
@@ -194,7 +200,7 @@ impl Reflector {
         self
     }
 
-    /// How long a list may be silent; 30 s by default.
+    /// How long a list may be silent, in pages or as a stream; 30 s by default.
     pub fn list_idle_timeout(mut self, silence: Duration) -> Self {
         self.settings.list_idle_timeout = silence;
         self
@@ -233,9 +239,9 @@ impl Reflector {
         let span = tracing::info_span!("reflector", name = &*self.name);
         let work = async {
             loop {
-                let error = self.cycle().await;
-                self.cycle_failed(&error);
-                self.back_off(&error).await;
+                let failure = self.cycle().await;
+                self.cycle_failed(&failure);
+                self.back_off(&failure.error).await;
             }
         };
         // Before the first poll, so that a token that is cancelled already means that nothing is asked for.
@@ -251,25 +257,25 @@ impl Reflector {
         if token.is_cancelled() {
             return Ok(());
         }
-        token.run_until_cancelled(self.cycle()).await.map_or(Ok(()), Err)
+        token.run_until_cancelled(self.cycle()).await.map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    /// One cycle, which ends with an error only.
-    async fn cycle(&mut self) -> Error {
+    /// One cycle, which ends with a failure only.
+    async fn cycle(&mut self) -> Failure {
         self.status.phase(Phase::Listing);
         let stream = match self.list_or_stream().await {
             Ok(stream) => stream,
-            Err(error) => return error,
+            Err(failure) => return failure,
         };
         let resyncs = resyncs(self.store.clone(), self.settings.resync_period, self.settings.should_resync.clone());
         tokio::select! {
-            error = self.watch(stream) => error,
-            error = resyncs => error,
+            failure = self.watch(stream) => failure,
+            error = resyncs => error.into(),
         }
     }
 
     /// Reads the whole state: as a stream where that can be had, which then goes on as the watch, else as a list.
-    async fn list_or_stream(&mut self) -> Result<Option<watch::OpenWatch>, Error> {
+    async fn list_or_stream(&mut self) -> Result<Option<watch::OpenWatch>, Failure> {
         let source = self.source.clone();
         match source.streaming_lists() {
             Some(streaming) if self.settings.streaming_lists && streaming.are_allowed() => {
@@ -283,8 +289,8 @@ impl Reflector {
         self.list().await.map(|()| None)
     }
 
-    fn cycle_failed(&mut self, error: &Error) {
-        self.status.relisted(reason(error));
+    fn cycle_failed(&mut self, Failure { reason, error }: &Failure) {
+        self.status.relisted(*reason);
         self.status.error(error);
         self.log(error);
         if let Some(hook) = &self.settings.on_watch_error {
@@ -292,10 +298,10 @@ impl Reflector {
         }
     }
 
-    /// What was said before is not said again: a kind whose CRD is gone would fill the log.
+    /// What was said before is not said again until a watch has delivered: a kind whose CRD is gone would fill the log.
     fn log(&mut self, error: &Error) {
         let text = error.to_string();
-        if error.is_expired() || error.is_disconnect() || self.last_warning.as_ref() == Some(&text) {
+        if error.is_expired() || self.last_warning.as_ref() == Some(&text) {
             tracing::debug!(error = %text, "will list again");
         } else {
             tracing::warn!(error = %text, "will list again");
@@ -303,23 +309,41 @@ impl Reflector {
         }
     }
 
-    /// Waits as long as the backoff says, or the server.
     async fn back_off(&mut self, error: &Error) {
-        let wait = self.backoff.next_wait().max(error.retry_after().unwrap_or_default());
         self.status.phase(Phase::BackingOff);
+        self.pause(error).await;
+    }
+
+    /// Waits as long as the backoff says, or the server.
+    async fn pause(&mut self, error: &Error) {
+        let wait = self.backoff.next_wait().max(error.retry_after().unwrap_or_default());
         tracing::debug!(?wait, "backing off");
         tokio::time::sleep(wait).await;
     }
 
     /// An object came in a form that cannot be used, and what was known of it stands.
-    fn mark_stale(&mut self, object: &BadObject) {
-        match &object.key {
-            Some(key) => {
+    fn mark_stale(&mut self, key: &ObjectKey, object: &BadObject) {
+        if self.stale_objects.insert(key.clone(), object.problem) != Some(object.problem) {
+            tracing::warn!(%object, "an object keeps its last good state");
+            self.status.stale_objects(self.stale_objects.clone());
+        }
+    }
+
+    /// The same for all of a list. Those of the list before are forgotten, and not mentioned again.
+    fn mark_all_stale(&mut self, objects: &[BadObject]) {
+        let before = std::mem::take(&mut self.stale_objects);
+        for object in objects {
+            let Some(key) = &object.key else {
+                self.status.unreadable_object();
+                continue;
+            };
+            if before.get(key) != Some(&object.problem) {
                 tracing::warn!(%object, "an object keeps its last good state");
-                self.stale_objects.insert(key.clone(), object.problem);
-                self.status.stale_objects(self.stale_objects.clone());
             }
-            None => self.status.unreadable_object(),
+            self.stale_objects.insert(key.clone(), object.problem);
+        }
+        if before != self.stale_objects {
+            self.status.stale_objects(self.stale_objects.clone());
         }
     }
 
@@ -345,6 +369,19 @@ async fn resyncs(
         {
             return error;
         }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { reason: reason(&error), error }
+    }
+}
+
+impl Failure {
+    /// Something came without a readable key, so that nothing is known of what it was.
+    fn unreadable(text: impl std::fmt::Display) -> Self {
+        Self { reason: Reason::UnreadableObject, error: Error::new(ErrorKind::Malformed, text) }
     }
 }
 

@@ -3,14 +3,16 @@
 //! A watch can send the whole state first, one event for each object, then a bookmark that says "this was all", and go on
 //! with the changes. That costs the server a fraction of a list's memory, and us no second request. Its weak place is the
 //! bookmark: servers and proxies that accept the request and never send it have kept informers waiting for ever. So the
-//! stream is given up when it is silent for half a minute, and after two without an end, or a server that does not know
+//! stream is given up when it is silent for as long as a list may be, and after two without an end, or a server that does not know
 //! the request, pages are used for an hour.
 
+use std::time::Duration;
+
 use indexmap::IndexMap;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::watch::OpenWatch;
-use super::{Phase, Reflector};
+use super::{Failure, Phase, Reflector};
 use crate::pager::PagedList;
 use crate::reflector::trace::Trace;
 use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent};
@@ -26,7 +28,7 @@ struct Initial {
 
 impl Reflector {
     /// The stream, after its initial events have replaced what the store holds, or `None` if pages are to be used.
-    pub(super) async fn streaming_list(&mut self, streaming: &StreamingLists) -> Result<Option<OpenWatch>, Error> {
+    pub(super) async fn streaming_list(&mut self, streaming: &StreamingLists) -> Result<Option<OpenWatch>, Failure> {
         let mut trace = Trace::start("a streaming list");
         loop {
             self.status.phase(Phase::Listing);
@@ -77,7 +79,11 @@ impl Reflector {
             ..ListOptions::default()
         };
         self.status.list_begins();
-        let mut stream = self.open_watch(options, Some(defaults::INITIAL_EVENTS_SILENCE)).await?;
+        let silence = self.settings.list_idle_timeout;
+        let mut stream = match timeout(silence, self.open_watch(options)).await {
+            Ok(stream) => stream?,
+            Err(_) => return Err(silent(silence)),
+        };
         trace.step("stream opened");
         let mut initial = Initial::default();
         let mut warning = Instant::now() + defaults::INITIAL_EVENTS_WARNING;
@@ -94,7 +100,7 @@ impl Reflector {
                     }
                     continue;
                 }
-                () = sleep_until(arrived + defaults::INITIAL_EVENTS_SILENCE) => return Err(without_end("was silent for 30 s")),
+                () = sleep_until(arrived + silence) => return Err(silent(silence)),
                 () = sleep_until(deadline) => return Err(without_end("took longer than its timeout")),
             };
             self.status.contact();
@@ -120,16 +126,16 @@ impl Reflector {
             }
             WatchEvent::Deleted(object) => {
                 initial.bad.swap_remove(object.key());
-                initial.objects.shift_remove(object.key());
+                initial.objects.swap_remove(object.key());
             }
             WatchEvent::DeletedBad(BadObject { key: Some(key), .. }) => {
                 initial.bad.swap_remove(&key);
-                initial.objects.shift_remove(&key);
+                initial.objects.swap_remove(&key);
             }
             WatchEvent::Bad(object @ BadObject { key: Some(_), .. }) => {
                 self.status.listed_object();
                 if let Some(key) = &object.key {
-                    initial.objects.shift_remove(key);
+                    initial.objects.swap_remove(key);
                     initial.bad.insert(key.clone(), object);
                 }
             }
@@ -159,6 +165,10 @@ impl Initial {
             paginated: false,
         }
     }
+}
+
+fn silent(time: Duration) -> Error {
+    without_end(&format!("was silent for {time:?}"))
 }
 
 fn without_end(what: &str) -> Error {

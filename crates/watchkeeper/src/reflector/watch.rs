@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::retry::RetryWithDeadline;
 use super::status::Phase;
-use super::{Reason, Reflector};
+use super::{Failure, Reason, Reflector};
 use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream};
 use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
 
@@ -55,13 +55,15 @@ enum Race {
 
 impl Reflector {
     /// Watches until something happens that needs a list.
-    pub(super) async fn watch(&mut self, mut stream: Option<OpenWatch>) -> Error {
+    pub(super) async fn watch(&mut self, mut stream: Option<OpenWatch>) -> Failure {
         let allowed = self.settings.max_internal_error_retry;
         let mut retry = RetryWithDeadline::new(allowed, defaults::INTERNAL_ERROR_RESET);
         loop {
+            // Also while it is being opened: some proxies hold back the answer until the first event.
+            self.status.phase(Phase::Watching);
             let mut watch = match stream.take() {
                 Some(watch) => watch,
-                None => match self.open_watch(self.watch_options(), None).await {
+                None => match self.open_watch(self.watch_options()).await {
                     Ok(watch) => watch,
                     Err(error) if error.is_too_many_requests() || error.is_connection_refused() => {
                         self.watch_again_after(&error).await;
@@ -72,11 +74,14 @@ impl Reflector {
                         self.watch_again(Reason::TimedOut, Some(&error));
                         continue;
                     }
-                    Err(error) => return error,
+                    Err(error) => return error.into(),
                 },
             };
-            self.status.phase(Phase::Watching);
-            let (reason, error) = match self.follow(&mut watch).await {
+            let end = self.follow(&mut watch).await;
+            if watch.events > 0 {
+                self.last_warning = None;
+            }
+            let (reason, error) = match end {
                 End::Closed => (Reason::Ended, None),
                 End::Broken(error) => (Reason::Disconnected, Some(error)),
                 End::TimedOut => (Reason::TimedOut, None),
@@ -88,22 +93,19 @@ impl Reflector {
                     self.watch_again(Reason::InternalError, Some(&error));
                     continue;
                 }
-                End::Error(error) => return error,
-                End::Unreadable(object) => return Error::new(ErrorKind::Malformed, object),
+                End::Error(error) => return error.into(),
+                End::Unreadable(object) => return Failure::unreadable(object),
             };
             if watch.events == 0 && watch.opened.elapsed() < defaults::VERY_SHORT_WATCH {
-                return Error::new(ErrorKind::VeryShortWatch, "the watch ended within a second and without an event");
+                let text = "the watch ended within a second and without an event";
+                return Error::new(ErrorKind::VeryShortWatch, text).into();
             }
             self.watch_again(reason, error.as_ref());
         }
     }
 
-    /// Opens a watch; not within a second of the last one. The answer may take as long as the watch, or as `patience`.
-    pub(super) async fn open_watch(
-        &mut self,
-        options: ListOptions,
-        patience: Option<Duration>,
-    ) -> Result<OpenWatch, Error> {
+    /// Opens a watch; not within a second of the last one.
+    pub(super) async fn open_watch(&mut self, options: ListOptions) -> Result<OpenWatch, Error> {
         if let Some(last) = self.last_opening {
             sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;
         }
@@ -113,10 +115,9 @@ impl Reflector {
         let deadline = opened + timeout + defaults::WATCH_TIMEOUT_GRACE;
         let unordered = !options.resource_version.is_exact();
         let options = ListOptions { timeout: Some(timeout), allow_watch_bookmarks: true, ..options };
-        let answered_by = patience.map_or(deadline, |patience| opened + patience);
-        let stream = match timeout_at(answered_by, self.source.watch(options)).await {
+        let stream = match timeout_at(deadline, self.source.watch(options)).await {
             Ok(stream) => stream?,
-            Err(_) => return Err(Error::new(ErrorKind::Timeout, "the server did not answer the watch in time")),
+            Err(_) => return Err(Error::new(ErrorKind::Timeout, "the server did not answer within the watch's time")),
         };
         self.status.contact();
         Ok(OpenWatch {
@@ -177,7 +178,9 @@ impl Reflector {
                     }
                 }
             };
-            self.status.contact();
+            if event.is_ok() {
+                self.status.contact();
+            }
             let end = match event {
                 Ok(Some(event)) => self.apply(watch, event),
                 Ok(None) => Some(End::Closed),
@@ -199,19 +202,16 @@ impl Reflector {
         let deadline = first.deadline;
         let second = async {
             loop {
-                let error = match self.open_watch(self.watch_options(), None).await {
-                    Ok(mut second) => match second.first_event().await {
-                        Ok(Some(event)) => return Ok((Box::new(second), event)),
-                        Ok(None) => Error::new(ErrorKind::Disconnected, "the second watch ended without an event"),
-                        Err(error) if error.is_disconnect() => error,
-                        Err(error) => return Err(error),
-                    },
-                    Err(error) if error.is_too_many_requests() || error.kind() == ErrorKind::Connect => error,
-                    Err(error) => return Err(error),
+                let error = match self.second_watch().await {
+                    Ok(delivered) => return Ok(delivered),
+                    Err(error) => error,
                 };
+                let later = error.is_too_many_requests() || error.is_disconnect() || error.kind() == ErrorKind::Connect;
+                if !later {
+                    return Err(error);
+                }
                 self.status.error(&error);
-                self.back_off(&error).await;
-                self.status.phase(Phase::Stale);
+                self.pause(&error).await;
             }
         };
         let race = tokio::select! {
@@ -227,9 +227,17 @@ impl Reflector {
         race
     }
 
+    /// Opens another watch at the same version, and waits until it delivers.
+    async fn second_watch(&mut self) -> Result<(Box<OpenWatch>, WatchEvent), Error> {
+        let mut watch = self.open_watch(self.watch_options()).await?;
+        let event = watch.first_event().await?;
+        Ok((Box::new(watch), event))
+    }
+
     /// Writes one event into the store, and moves the version.
     fn apply(&mut self, watch: &mut OpenWatch, event: WatchEvent) -> Option<End> {
-        let added = matches!(event, WatchEvent::Added(_));
+        // Of a bad object it is not known whether it was added.
+        let maybe_added = matches!(event, WatchEvent::Added(_) | WatchEvent::Bad(_));
         let (written, version) = match event {
             WatchEvent::Progress => return None,
             WatchEvent::Error(error) => return Some(End::Error(error)),
@@ -256,9 +264,9 @@ impl Reflector {
                 self.unmark_stale(&key);
                 (self.store.delete(&key, None), resource_version)
             }
-            WatchEvent::Bad(object @ BadObject { key: Some(_), .. }) => {
-                self.mark_stale(&object);
-                (Ok(()), object.resource_version)
+            WatchEvent::Bad(ref object @ BadObject { key: Some(ref key), ref resource_version, .. }) => {
+                self.mark_stale(key, object);
+                (Ok(()), resource_version.clone())
             }
             WatchEvent::Bad(object) | WatchEvent::DeletedBad(object) => {
                 self.status.unreadable_object();
@@ -282,7 +290,7 @@ impl Reflector {
             self.status.store_error();
             self.status.error(&error);
         }
-        watch.unordered &= added;
+        watch.unordered &= maybe_added;
         if !watch.unordered {
             self.move_version(version);
         }
@@ -312,19 +320,25 @@ impl Reflector {
 impl OpenWatch {
     /// The next event, and a note of when it came. May be dropped and called again.
     pub(super) async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        // A stream that always has something ready would else keep everything else on this thread waiting.
+        tokio::task::coop::consume_budget().await;
         let event = self.stream.next().await;
         self.last_arrival = Instant::now();
         event
     }
 
     /// The first whole event, for as long as the watch lasts.
-    async fn first_event(&mut self) -> Result<Option<WatchEvent>, Error> {
+    async fn first_event(&mut self) -> Result<WatchEvent, Error> {
         let deadline = self.deadline;
         loop {
             match timeout_at(deadline, self.next()).await {
                 Ok(Ok(Some(WatchEvent::Progress))) => {}
-                Ok(event) => return event,
-                Err(_) => return Ok(None),
+                Ok(Ok(Some(WatchEvent::Error(error)))) => return Err(error),
+                Ok(Ok(Some(event))) => return Ok(event),
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(None)) | Err(_) => {
+                    return Err(Error::new(ErrorKind::Disconnected, "the second watch ended without an event"));
+                }
             }
         }
     }

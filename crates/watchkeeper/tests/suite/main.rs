@@ -1,7 +1,16 @@
 //! The behaviours of the library, one module for each part of it. `docs/conformance.md` names these tests.
 
-#![allow(unreachable_pub)]
-
+#[allow(unreachable_pub, reason = "what the tests share")]
 mod support;
 
+mod conformance;
+mod known_defects;
+mod reflector;
+mod reflector_list;
+mod reflector_liveness;
+mod reflector_status;
+mod reflector_watch;
+mod reflector_watch_objects;
 mod smoke;
+mod streaming_list;
+mod streaming_list_faults;

@@ -13,8 +13,13 @@ use hyper::body::Frame;
 use kube_client::Client;
 use kube_client::client::Body;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{Error, Object, ObjectKey, Reflector, ReflectorStore, Replacement, ResourceVersion};
+use tracing_subscriber::layer::SubscriberExt as _;
+use watchkeeper::{
+    Backoff, BadObject, Error, ErrorKind, Object, ObjectKey, Phase, Reflector, ReflectorStatus, ReflectorStore,
+    Replacement, ResourceVersion, Scripted, ScriptedList, ScriptedRequest, StatusReader, Verb,
+};
 
 /// A pod in namespace `shop`, as a watch sends it.
 pub fn pod_json(name: &str, version: &str) -> String {
@@ -205,4 +210,135 @@ pub fn client(answer: impl Fn(Request<Body>) -> Response<TestBody> + Clone + Sen
         async move { Ok::<_, Infallible>(response) }
     });
     Client::new(service, "default")
+}
+
+/// A reflector at work between a script and a store, with waits that are not jittered.
+pub struct Reflected {
+    pub source: Scripted,
+    pub store: Arc<Recorder>,
+    pub status: StatusReader,
+    start: Instant,
+    running: Running,
+}
+
+pub fn reflect(source: &Scripted) -> Reflected {
+    reflect_with(source, |reflector| reflector)
+}
+
+pub fn reflect_with(source: &Scripted, options: impl FnOnce(Reflector) -> Reflector) -> Reflected {
+    let store = Recorder::new();
+    let reflector = options(reflector(source, &store));
+    let status = reflector.status();
+    Reflected { source: source.clone(), store, status, start: Instant::now(), running: Running::start(reflector) }
+}
+
+/// A reflector with a seed, and waits that are not jittered.
+pub fn reflector(source: &Scripted, store: &Arc<Recorder>) -> Reflector {
+    Reflector::new(source.clone(), store.clone()).backoff(Backoff::default().jitter(0.0)).seed(1)
+}
+
+impl Reflected {
+    pub fn status(&self) -> ReflectorStatus {
+        self.status.get()
+    }
+
+    /// All requests: `list@0`, `stream@` and `watch@10`, with the version that each asked for.
+    pub fn asked(&self) -> Vec<String> {
+        asked(&self.source)
+    }
+
+    /// When each request was made, in seconds after the start.
+    pub fn asked_at(&self) -> Vec<f64> {
+        let after = |request: &ScriptedRequest| request.at.duration_since(self.start).as_secs_f64();
+        self.source.requests().iter().map(|request| (after(request) * 1000.0).round() / 1000.0).collect()
+    }
+
+    /// Stops, and makes sure that nothing stays open.
+    pub async fn stop(self) {
+        self.running.stop().await;
+        assert_eq!(self.source.open_watches(), 0, "a watch was left open");
+        assert_eq!(self.status.get().phase, Phase::Stopped);
+    }
+}
+
+pub fn asked(source: &Scripted) -> Vec<String> {
+    let text = |request: &ScriptedRequest| {
+        let verb = match request.verb {
+            Verb::List => "list",
+            Verb::Watch if request.options.send_initial_events == Some(true) => "stream",
+            Verb::Watch => "watch",
+        };
+        format!("{verb}@{}", request.options.resource_version)
+    };
+    source.requests().iter().map(text).collect()
+}
+
+/// A source whose list at version 10 holds pod a at version 1.
+pub fn listed() -> Scripted {
+    Scripted::new().answer_list(ScriptedList::new("10", [pod("a", "1")]))
+}
+
+pub fn expired() -> Error {
+    Error::api(410, "Expired", "too old resource version: 10 (500)")
+}
+
+pub fn overloaded() -> Error {
+    Error::api(429, "TooManyRequests", "too many requests, please try again later")
+}
+
+pub fn internal() -> Error {
+    Error::api(500, "InternalError", "an error on the server has prevented the request from succeeding")
+}
+
+pub fn forbidden() -> Error {
+    Error::api(403, "Forbidden", "pods is forbidden")
+}
+
+pub fn cut() -> Error {
+    Error::new(ErrorKind::Disconnected, "connection reset by peer")
+}
+
+/// An object that cannot be used, of which the key is known.
+pub fn bad(name: &str, version: &str) -> BadObject {
+    BadObject { key: Some(key(name)), resource_version: version.into(), problem: "it is larger than the limit" }
+}
+
+/// An object of which not even the key is known.
+pub fn unreadable() -> BadObject {
+    BadObject { key: None, resource_version: ResourceVersion::unset(), problem: "it is not valid JSON" }
+}
+
+/// What this thread logs while this lives.
+pub struct Logs {
+    lines: Arc<Mutex<Vec<String>>>,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+struct LogLines(Arc<Mutex<Vec<String>>>);
+
+impl Logs {
+    pub fn capture() -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let subscriber = tracing_subscriber::registry().with(LogLines(lines.clone()));
+        Self { lines, _guard: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// The lines of this level that contain `text`.
+    pub fn lines(&self, level: tracing::Level, text: &str) -> Vec<String> {
+        let lines = self.lines.lock().expect("not poisoned");
+        lines.iter().filter(|line| line.starts_with(level.as_str()) && line.contains(text)).cloned().collect()
+    }
+}
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for LogLines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        use std::fmt::Write as _;
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            let _ = write!(line, " {field}={value:?}");
+        });
+        if event.metadata().target().starts_with("watchkeeper") {
+            self.0.lock().expect("not poisoned").push(line);
+        }
+    }
 }

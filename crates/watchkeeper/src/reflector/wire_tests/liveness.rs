@@ -126,8 +126,8 @@ async fn streaming_list_goes_on_after(silent: Answer) {
     let server = Server::answering([silent, alive(&[event("ADDED", &pod("a", 1)), end])]);
     let informer = start(&server, true);
     let took = informer.sees(&["a"], Duration::from_secs(120)).await;
-    assert!(took >= defaults::INITIAL_EVENTS_SILENCE, "{took:?}");
-    assert!(took <= defaults::INITIAL_EVENTS_SILENCE + FIRST_BACKOFF + SECOND, "{took:?}");
+    assert!(took >= defaults::LIST_IDLE_TIMEOUT, "{took:?}");
+    assert!(took <= defaults::LIST_IDLE_TIMEOUT + FIRST_BACKOFF + SECOND, "{took:?}");
     assert_eq!(server.asked(), ["stream ", "stream "]);
     informer.stop().await;
 }
