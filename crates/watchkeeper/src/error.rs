@@ -47,7 +47,7 @@ struct Inner {
     /// What happened; for [`ErrorKind::Api`] the server's own message.
     text: Box<str>,
     status: Option<Status>,
-    connection_refused: bool,
+    unreachable: bool,
 }
 
 /// The parts of a Kubernetes `Status` that decide something.
@@ -133,9 +133,10 @@ impl Error {
         self.is_code_or_reason(500, &["InternalError"])
     }
 
-    /// Nobody listens at the server's address, which is what a restarting server looks like.
-    pub fn is_connection_refused(&self) -> bool {
-        self.0.connection_refused
+    /// No connection could be made: nobody listens at the server's address, it cannot be reached, or the connection broke
+    /// while it was being made. That is what a server that restarts looks like.
+    pub fn is_unreachable(&self) -> bool {
+        self.0.unreachable
     }
 
     /// The stream ended before its time: cut, reset, truncated or silent.
@@ -165,13 +166,7 @@ impl Error {
     /// An error of the given kind, for those who implement [`ListerWatcher`](crate::ListerWatcher). The text must not
     /// hold any part of an object or a credential.
     pub fn new(kind: ErrorKind, text: impl fmt::Display) -> Self {
-        Self(Arc::new(Inner {
-            kind,
-            request: None,
-            text: text.to_string().into(),
-            status: None,
-            connection_refused: false,
-        }))
+        Self(Arc::new(Inner { kind, request: None, text: text.to_string().into(), status: None, unreachable: false }))
     }
 
     /// What a server answers with `code`, `reason` and `message`, for those who implement
@@ -180,10 +175,16 @@ impl Error {
         Self::from_status(Status { code, reason: reason.into(), message: message.into(), ..Status::default() })
     }
 
-    /// Nobody listens there, for those who implement [`ListerWatcher`](crate::ListerWatcher).
-    pub fn connection_refused() -> Self {
+    /// No connection could be made, for those who implement [`ListerWatcher`](crate::ListerWatcher).
+    pub fn unreachable() -> Self {
         let mut inner = Self::new(ErrorKind::Connect, "connection refused").into_inner();
-        inner.connection_refused = true;
+        inner.unreachable = true;
+        Self(Arc::new(inner))
+    }
+
+    pub(crate) fn timed_out_connecting(limit: Duration) -> Self {
+        let mut inner = Self::new(ErrorKind::Connect, format_args!("no connection within {limit:?}")).into_inner();
+        inner.unreachable = true;
         Self(Arc::new(inner))
     }
 
@@ -202,18 +203,12 @@ impl Error {
         };
         // The message is needed again where it is the only sign of a version that is too large.
         status.message = text.to_string();
-        Self(Arc::new(Inner {
-            kind: ErrorKind::Api,
-            request: None,
-            text,
-            status: Some(status),
-            connection_refused: false,
-        }))
+        Self(Arc::new(Inner { kind: ErrorKind::Api, request: None, text, status: Some(status), unreachable: false }))
     }
 
     /// An error of the HTTP stack. Its kind and text come from the chain of causes.
     pub(crate) fn transport(kind: ErrorKind, error: &(dyn std::error::Error + 'static)) -> Self {
-        let mut connection_refused = false;
+        let mut unreachable = false;
         let mut kind = kind;
         let mut texts: Vec<String> = Vec::new();
         let mut cause = Some(error);
@@ -228,7 +223,7 @@ impl Error {
                 break;
             }
             if let Some(io) = error.downcast_ref::<std::io::Error>() {
-                connection_refused |= io.kind() == std::io::ErrorKind::ConnectionRefused;
+                unreachable |= kind == ErrorKind::Connect && is_unreachable(io.kind());
             }
             let text = error.to_string();
             // Wrappers often repeat what they wrap.
@@ -237,7 +232,7 @@ impl Error {
             }
             cause = error.source();
         }
-        Self(Arc::new(Inner { kind, request: None, text: texts.join(": ").into(), status: None, connection_refused }))
+        Self(Arc::new(Inner { kind, request: None, text: texts.join(": ").into(), status: None, unreachable }))
     }
 
     /// The same error, with the request that it belongs to ("list pods in namespace web").
@@ -265,12 +260,29 @@ impl Error {
             Some("grant this user the verbs list and watch on this resource (`kubectl auth can-i list ...` tells)")
         } else if self.is_not_found() {
             Some("check group, version and plural (`kubectl api-resources`), and whether the CRD is installed")
-        } else if self.is_connection_refused() {
+        } else if self.is_unreachable() {
             Some("check the server's address and that it is running")
         } else {
             None
         }
     }
+}
+
+fn is_unreachable(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind::*;
+    matches!(
+        kind,
+        ConnectionRefused
+            | ConnectionReset
+            | ConnectionAborted
+            | HostUnreachable
+            | NetworkUnreachable
+            | NetworkDown
+            | TimedOut
+            | BrokenPipe
+            | UnexpectedEof
+            | NotConnected
+    )
 }
 
 /// A text without the plugin's output, which may hold a token, and without its command line, which kube prints with
@@ -343,5 +355,21 @@ impl Status {
             causes: causes.unwrap_or_default(),
             retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_unreachable_when_no_connection_could_be_made() {
+        let unreachable = |kind, io| Error::transport(kind, &io::Error::from(io)).is_unreachable();
+        assert!(unreachable(ErrorKind::Connect, io::ErrorKind::ConnectionRefused));
+        assert!(unreachable(ErrorKind::Connect, io::ErrorKind::ConnectionReset), "during the handshake");
+        assert!(!unreachable(ErrorKind::Connect, io::ErrorKind::InvalidData), "a certificate that is not trusted");
+        assert!(!unreachable(ErrorKind::Disconnected, io::ErrorKind::ConnectionReset), "in the middle of an answer");
     }
 }

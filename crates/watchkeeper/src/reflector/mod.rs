@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the server ends a watch, the connection breaks, nothing comes within the time asked for | it watches on from the last version, at once |
 //! | a watch ends within a second and without an event | it waits, and lists again |
-//! | overloaded (429), connection refused | it waits, and watches on from the last version |
+//! | overloaded (429), no connection to be had | it waits, and watches on from the last version |
 //! | the version is forgotten (410) | it waits, and lists again at the last version; if the list says so too, without a version |
 //! | anything else | it waits, and lists again |
 //! | nothing comes where bookmarks should | it opens a second watch, and keeps the one that delivers |
@@ -389,7 +389,7 @@ fn reason(error: &Error) -> Reason {
     match error.kind() {
         _ if error.is_expired() || error.is_too_large_version() => Reason::Expired,
         _ if error.is_too_many_requests() => Reason::TooManyRequests,
-        _ if error.is_connection_refused() => Reason::ConnectionRefused,
+        _ if error.is_unreachable() => Reason::Unreachable,
         _ if error.is_internal() => Reason::InternalError,
         ErrorKind::VeryShortWatch => Reason::VeryShortWatch,
         ErrorKind::Disconnected => Reason::Disconnected,

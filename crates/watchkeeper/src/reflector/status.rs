@@ -50,8 +50,8 @@ pub enum Reason {
     Stale,
     /// The server is overloaded (429).
     TooManyRequests,
-    /// Nobody listens at the server's address.
-    ConnectionRefused,
+    /// No connection to the server could be made.
+    Unreachable,
     /// Something broke inside the server (500).
     InternalError,
     /// The server has forgotten the version to go on from (410).
@@ -72,7 +72,7 @@ const REASONS: [Reason; 12] = [
     Reason::TimedOut,
     Reason::Stale,
     Reason::TooManyRequests,
-    Reason::ConnectionRefused,
+    Reason::Unreachable,
     Reason::InternalError,
     Reason::Expired,
     Reason::VeryShortWatch,
@@ -89,7 +89,7 @@ impl fmt::Display for Reason {
             Self::TimedOut => "timed-out",
             Self::Stale => "stale",
             Self::TooManyRequests => "too-many-requests",
-            Self::ConnectionRefused => "connection-refused",
+            Self::Unreachable => "unreachable",
             Self::InternalError => "internal-error",
             Self::Expired => "expired",
             Self::VeryShortWatch => "very-short-watch",

@@ -45,7 +45,7 @@ impl Reflector {
             };
             self.status.error(&error);
             tracing::debug!(%error, "a streaming list failed");
-            if error.is_too_many_requests() || error.is_connection_refused() {
+            if error.is_too_many_requests() || error.is_unreachable() {
                 self.back_off(&error).await;
             } else if (error.is_expired() || error.is_too_large_version()) && !self.streaming_version().is_unset() {
                 // The one request that is repeated at once, now without a version.

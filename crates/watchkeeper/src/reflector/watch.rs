@@ -65,7 +65,7 @@ impl Reflector {
                 Some(watch) => watch,
                 None => match self.open_watch(self.watch_options()).await {
                     Ok(watch) => watch,
-                    Err(error) if error.is_too_many_requests() || error.is_connection_refused() => {
+                    Err(error) if error.is_too_many_requests() || error.is_unreachable() => {
                         self.watch_again_after(&error).await;
                         continue;
                     }

@@ -311,7 +311,7 @@ mod tests {
         let (client, connections) = http1(config());
         drop(connections);
         let error = ours(client.send(get("/api")).await.unwrap_err());
-        assert!(error.kind() == ErrorKind::Connect && error.is_connection_refused(), "{error}");
+        assert!(error.kind() == ErrorKind::Connect && error.is_unreachable(), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ where
             match tokio::time::timeout(limit, connecting).await {
                 Ok(Ok(io)) => Ok(Box::new(io) as Io),
                 Ok(Err(error)) => Err(Error::transport(ErrorKind::Connect, error.into().as_ref())),
-                Err(_) => Err(Error::new(ErrorKind::Connect, format!("no connection within {limit:?}"))),
+                Err(_) => Err(Error::timed_out_connecting(limit)),
             }
         }
     }))
@@ -301,7 +301,7 @@ mod tests {
         let text = format!("{error} {error:?}");
         assert!(!text.contains("s3cret"), "{text}");
         let error = ours(error);
-        assert!(error.kind() == ErrorKind::Connect && error.is_connection_refused(), "{error}");
+        assert!(error.kind() == ErrorKind::Connect && error.is_unreachable(), "{error}");
     }
 
     #[cfg(not(feature = "rustls-tls"))]

@@ -85,7 +85,7 @@ async fn cancelling_at_any_time_returns_at_once_and_leaves_no_open_watch() {
         let source = Scripted::new()
             .with_streaming_lists()
             .answer_watch(events().wait(seconds(2)).error(cut()))
-            .fail_watch(Error::connection_refused())
+            .fail_watch(Error::unreachable())
             .fail_watch(forbidden())
             .answer_list(ScriptedList::new("10", [pod("a", "1")]).wait(seconds(3)).item(pod("b", "2")))
             .answer_watch(events().wait(seconds(2)))
@@ -213,13 +213,13 @@ async fn the_resync_period_begins_anew_with_each_cycle() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_watches_wait_exponentially_then_flat_and_never_list() {
-    let source = (0..8).fold(listed(), |source, _| source.fail_watch(Error::connection_refused()));
+    let source = (0..8).fold(listed(), |source, _| source.fail_watch(Error::unreachable()));
     let reflected = reflect(&source);
     pass(seconds(300)).await;
     let at = [0.0, 0.0, 1.0, 2.6, 5.8, 12.2, 25.0, 50.6, 80.6, 110.6];
     assert_eq!(reflected.asked_at(), at, "0.8 s is rounded up to the second between two watches");
     assert_eq!(source.lists().len(), 1);
-    assert_eq!(reflected.status().watch_restarts, [(Reason::ConnectionRefused, 8)].into());
+    assert_eq!(reflected.status().watch_restarts, [(Reason::Unreachable, 8)].into());
     reflected.stop().await;
 }
 
@@ -342,7 +342,7 @@ async fn the_hook_hears_of_the_last_error_of_a_list_only() {
 async fn the_hook_hears_nothing_of_what_needs_no_list() {
     let source = listed()
         .fail_watch(overloaded())
-        .fail_watch(Error::connection_refused())
+        .fail_watch(Error::unreachable())
         .answer_watch(ScriptedWatch::new().wait(seconds(2)))
         .answer_watch(ScriptedWatch::new().wait(seconds(2)).error(cut()))
         .answer_watch(ScriptedWatch::new().wait(seconds(2)).error_event(overloaded()));

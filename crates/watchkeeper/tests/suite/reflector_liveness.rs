@@ -196,7 +196,7 @@ async fn a_second_watch_that_is_put_off_is_tried_again_after_a_backoff_beside_th
     let source = listed()
         .answer_watch(with_bookmarks().hang())
         .fail_watch(overloaded())
-        .fail_watch(Error::connection_refused())
+        .fail_watch(Error::unreachable())
         .fail_watch(Error::new(ErrorKind::Connect, "no such host"))
         .answer_watch(within())
         .answer_watch(ScriptedWatch::new().added(pod("b", "13")).hang());

@@ -124,7 +124,7 @@ async fn synced_stays_true_whatever_happens_afterwards() {
 async fn last_contact_moves_with_all_that_the_server_sends_and_with_nothing_else() {
     let start = Instant::now();
     let source = Scripted::new()
-        .fail_list(Error::connection_refused())
+        .fail_list(Error::unreachable())
         .answer_list(ScriptedList::new("10", [pod("a", "1")]).wait(seconds(5)).item(pod("b", "2")))
         .answer_watch(
             ScriptedWatch::new()
@@ -169,7 +169,7 @@ async fn the_last_error_is_kept_with_its_time() {
 async fn restarts_and_relists_are_counted_by_reason() {
     let wait = || ScriptedWatch::new().wait(seconds(2));
     let source = Scripted::new()
-        .fail_list(Error::connection_refused())
+        .fail_list(Error::unreachable())
         .fail_list(overloaded())
         .fail_list(cut())
         .answer_list(ScriptedList::new("10", []))
@@ -177,7 +177,7 @@ async fn restarts_and_relists_are_counted_by_reason() {
         .answer_watch(wait())
         .answer_watch(wait().error(cut()))
         .fail_watch(overloaded())
-        .fail_watch(Error::connection_refused())
+        .fail_watch(Error::unreachable())
         .answer_watch(wait().error_event(expired()))
         .answer_list(ScriptedList::new("20", []))
         .answer_watch(ScriptedWatch::new())
@@ -190,12 +190,12 @@ async fn restarts_and_relists_are_counted_by_reason() {
     pass(seconds(290)).await;
     let status = reflected.status();
     let restarts =
-        [(Reason::Ended, 2), (Reason::Disconnected, 1), (Reason::TooManyRequests, 1), (Reason::ConnectionRefused, 1)];
+        [(Reason::Ended, 2), (Reason::Disconnected, 1), (Reason::TooManyRequests, 1), (Reason::Unreachable, 1)];
     assert_eq!(status.watch_restarts, restarts.into());
     let relists = [
         (Reason::Disconnected, 1),
         (Reason::TooManyRequests, 1),
-        (Reason::ConnectionRefused, 1),
+        (Reason::Unreachable, 1),
         (Reason::InternalError, 1),
         (Reason::Expired, 1),
         (Reason::VeryShortWatch, 1),

@@ -353,7 +353,7 @@ async fn a_watch_that_fails_otherwise_is_followed_by_a_list_and_the_store_ends_u
 async fn a_refused_connection_between_two_watches_loses_nothing() {
     let source = listed()
         .answer_watch(one("b", "11").wait(seconds(3)))
-        .fail_watch(Error::connection_refused())
+        .fail_watch(Error::unreachable())
         .answer_watch(one("c", "12").hang());
     let reflected = reflect(&source);
     pass(seconds(10)).await;

@@ -110,7 +110,7 @@ async fn a_stream_that_does_not_end_within_its_time_starts_over() {
 async fn a_stream_that_is_put_off_is_asked_for_again_and_pages_are_not() {
     let source = streaming()
         .fail_watch(overloaded())
-        .fail_watch(Error::connection_refused())
+        .fail_watch(Error::unreachable())
         .answer_watch(ScriptedWatch::new().error_event(overloaded()))
         .fail_watch(overloaded())
         .answer_watch(whole().hang());
