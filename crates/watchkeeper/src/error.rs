@@ -77,7 +77,7 @@ impl Error {
 
     /// The HTTP status code that the server answered with, if it answered.
     pub fn code(&self) -> Option<u16> {
-        self.0.status.as_ref().map(|status| status.code)
+        self.0.status.as_ref().map(|status| status.code).filter(|code| *code != 0)
     }
 
     /// The machine-readable reason in the server's `Status`, such as `Forbidden` or `Expired`.
@@ -371,5 +371,13 @@ mod tests {
         assert!(unreachable(ErrorKind::Connect, io::ErrorKind::ConnectionReset), "during the handshake");
         assert!(!unreachable(ErrorKind::Connect, io::ErrorKind::InvalidData), "a certificate that is not trusted");
         assert!(!unreachable(ErrorKind::Disconnected, io::ErrorKind::ConnectionReset), "in the middle of an answer");
+    }
+
+    #[test]
+    fn a_status_without_a_code_is_judged_by_its_reason() {
+        let error = Error::from_status(Status::parse(br#"{"kind":"Status","reason":"InternalError"}"#).unwrap());
+        assert!(error.is_internal() && error.is_retryable());
+        assert_eq!(error.code(), None);
+        assert_eq!(Error::unreachable().with_retry_after(Duration::from_secs(1)).code(), None);
     }
 }

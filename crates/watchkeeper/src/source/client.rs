@@ -20,11 +20,12 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::rt::{Read, Write};
+use hyper::rt::{Executor, Read, Write};
 use hyper_util::client::legacy::{self, connect::Connection};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use kube_client::client::{Body, ConfigExt};
 use kube_client::{Client, Config};
+use tokio::runtime::Handle;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::connect::{self, Connector};
@@ -89,7 +90,8 @@ impl Default for ClientOptions {
 
 /// A client that is made for watching: it hides no failure, and notices a dead server within 45 seconds.
 ///
-/// Must be called inside a tokio runtime. A credential plugin named in the configuration is run, which blocks.
+/// Must be called inside a tokio runtime, where its connections then live: it may be used from other runtimes for as long
+/// as that one runs. A credential plugin named in the configuration is run, which blocks.
 ///
 /// # Errors
 ///
@@ -132,9 +134,9 @@ where
 
 fn stacked(connector: Connector, config: &Config, options: &ClientOptions) -> Result<Client, Error> {
     if options.http2 {
-        return stack(Http2::new(connector, &config.cluster_url, options)?, config, options);
+        return stack(Http2::new(connector, config, options)?, config, options);
     }
-    let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+    let client: legacy::Client<_, Body> = legacy::Client::builder(Tasks(connect::runtime()?))
         .pool_idle_timeout(POOL_IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
@@ -146,6 +148,19 @@ fn stacked(connector: Connector, config: &Config, options: &ClientOptions) -> Re
     stack(http1, config, options)
 }
 
+/// Starts hyper's tasks where the connections live.
+#[derive(Clone)]
+struct Tasks(Handle);
+
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}
+
 /// All that is above the connection, whichever protocol it speaks.
 fn stack<S, B>(transport: S, config: &Config, options: &ClientOptions) -> Result<Client, Error>
 where
@@ -153,10 +168,6 @@ where
     S::Future: Send + 'static,
     B: http_body::Body<Data = Bytes, Error = Error> + Send + Unpin + 'static,
 {
-    // kube's client starts a task and would panic.
-    if tokio::runtime::Handle::try_current().is_err() {
-        return Err(Error::new(ErrorKind::Config, "a client can be made inside a tokio runtime only"));
-    }
     let service = ServiceBuilder::new()
         // kube prints what it wraps, and a credential plugin's error holds the plugin's output: the text has to be made
         // before the error leaves the stack.
@@ -214,6 +225,7 @@ fn name_ourselves(mut request: Request<Body>) -> Request<Body> {
 mod tests {
     use std::io::Write as _;
 
+    use hyper_util::rt::TokioExecutor;
     use kube_client::config::ExecConfig;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::sync::mpsc::UnboundedReceiver;
@@ -392,5 +404,46 @@ mod tests {
     #[test]
     fn outside_of_a_runtime_there_is_an_error_and_no_panic() {
         assert_eq!(client(config()).err().unwrap().kind(), ErrorKind::Config);
+    }
+
+    /// A server on the loopback, which answers each request of each connection.
+    async fn listen(http2: bool) -> Uri {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let io = hyper_util::rt::TokioIo::new(stream);
+                let answer = hyper::service::service_fn(async |_: Request<Incoming>| {
+                    Ok::<_, std::convert::Infallible>(Response::new(http_body_util::Full::<Bytes>::from("ok")))
+                });
+                if http2 {
+                    let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    tokio::spawn(builder.serve_connection(io, answer));
+                } else {
+                    tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(io, answer));
+                }
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn a_client_lives_in_the_runtime_that_it_was_made_in() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for http2 in [false, true] {
+            let home = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let options = ClientOptions { http2, ..ClientOptions::default() };
+            let client = home.block_on(async { client_with(Config::new(listen(http2).await), options).unwrap() });
+            let ask = async || {
+                let answer = tokio::time::timeout(Duration::from_secs(5), client.send(get("/"))).await;
+                answer.expect("an answer").unwrap().into_body().collect_bytes().await.unwrap()
+            };
+            // The connection is made for a request of a runtime which nothing drives afterwards.
+            let guest = runtime();
+            assert_eq!(guest.block_on(ask()), "ok");
+            assert_eq!(home.block_on(ask()), "ok");
+            drop(guest);
+            assert_eq!(home.block_on(ask()), "ok");
+        }
     }
 }

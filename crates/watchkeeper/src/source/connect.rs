@@ -16,6 +16,8 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Matcher;
 use kube_client::Config;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 use tower::util::{BoxCloneSyncService, MapRequest};
 use tower::{BoxError, Service, ServiceExt, service_fn};
 
@@ -65,8 +67,8 @@ where
     C::Error: Into<BoxError>,
 {
     match config.cluster_url.scheme_str() {
-        Some("http") => Ok(within(limit(config, options), connector)),
-        Some("https") => Ok(within(limit(config, options), tls(connector, config, options.http2)?)),
+        Some("http") => within(limit(config, options), connector),
+        Some("https") => within(limit(config, options), tls(connector, config, options.http2)?),
         _ => Err(Error::new(ErrorKind::Config, "the server's URL begins neither with http:// nor with https://")),
     }
 }
@@ -137,27 +139,39 @@ fn with_default_port(uri: Uri, port: u16) -> Uri {
     Uri::from_parts(parts).unwrap_or(uri)
 }
 
-fn limit(config: &Config, options: &ClientOptions) -> Duration {
+pub(super) fn limit(config: &Config, options: &ClientOptions) -> Duration {
     config.connect_timeout.unwrap_or(options.connect_timeout)
 }
 
-fn within<C>(limit: Duration, connector: C) -> Connector
+/// The runtime that a client is made in. Its connections live there, whichever runtime a request comes from: a
+/// connection is there for all, and must not stop when the runtime does that happened to ask for it first.
+pub(super) fn runtime() -> Result<Handle, Error> {
+    Handle::try_current().map_err(|_| Error::new(ErrorKind::Config, "a client can be made inside a tokio runtime only"))
+}
+
+pub(super) fn runtime_gone() -> Error {
+    Error::new(ErrorKind::Connect, "the runtime that the client was made in is gone")
+}
+
+fn within<C>(limit: Duration, connector: C) -> Result<Connector, Error>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Read + Write + Connection + Send + Unpin + 'static,
     C::Future: Send + 'static,
     C::Error: Into<BoxError>,
 {
-    Connector::new(service_fn(move |uri| {
+    let runtime = runtime()?;
+    Ok(Connector::new(service_fn(move |uri| {
         let connecting = connector.clone().oneshot(uri);
-        async move {
+        let connecting = AbortOnDropHandle::new(runtime.spawn(async move {
             match tokio::time::timeout(limit, connecting).await {
                 Ok(Ok(io)) => Ok(Box::new(io) as Io),
                 Ok(Err(error)) => Err(Error::transport(ErrorKind::Connect, error.into().as_ref())),
                 Err(_) => Err(Error::timed_out_connecting(limit)),
             }
-        }
-    }))
+        }));
+        async move { connecting.await.unwrap_or_else(|_| Err(runtime_gone())) }
+    })))
 }
 
 #[cfg(feature = "rustls-tls")]

@@ -5,9 +5,9 @@
 //! requests need, each with room to spare.
 //!
 //! A request takes a place on a connection and keeps it until the body of its answer has ended or is dropped. Where no
-//! place is free, one connection is opened, and all that wait, wait for that one: its opening is a shared future which
-//! any of them drives, so that a request that is given up in the meantime takes nothing with it, and a failure reaches
-//! all of them at once instead of one time limit after the other.
+//! place is free, one connection is opened, and all that wait, wait for that one: its opening is a task that they share,
+//! so that a request that is given up in the meantime takes nothing with it, and a failure reaches all of them at once
+//! instead of one time limit after the other.
 //!
 //! A connection that is closed, by GOAWAY, an unanswered ping or an error, is left out as soon as hyper knows. A
 //! request that it had not begun to send by then goes to another one; a request that has been sent never does, as that
@@ -25,13 +25,16 @@ use futures::future::{BoxFuture, FutureExt, Shared, WeakShared};
 use http::uri::{PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
 use hyper_util::client::legacy::connect::Connection as _;
+use kube_client::Config;
 use kube_client::client::Body;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 use tower::{Service, ServiceExt};
 
 use self::connection::{Connection, Lease, LeasedBody};
 use super::client::ClientOptions;
-use super::connect::Connector;
+use super::connect::{self, Connector};
 use crate::error::{Error, ErrorKind};
 
 /// A client of one server. Clones share their connections.
@@ -42,6 +45,7 @@ struct Pool {
     connector: Connector,
     origin: Uri,
     options: ClientOptions,
+    runtime: Handle,
     connections: Mutex<Connections>,
     freed: Arc<Notify>,
 }
@@ -56,16 +60,17 @@ struct Connections {
 type Opening = BoxFuture<'static, Result<Arc<Connection>, Error>>;
 
 impl Http2 {
-    /// A client of the server at `url`. Connects when it is first used.
-    pub(super) fn new(connector: Connector, url: &Uri, options: &ClientOptions) -> Result<Self, Error> {
-        let mut parts = url.clone().into_parts();
+    /// A client of the server that `config` names. Connects when it is first used.
+    pub(super) fn new(connector: Connector, config: &Config, options: &ClientOptions) -> Result<Self, Error> {
+        let mut parts = config.cluster_url.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(parts)
             .map_err(|_| Error::new(ErrorKind::Config, "the server's URL has no scheme or no host"))?;
         Ok(Self(Arc::new(Pool {
             connector,
             origin,
-            options: options.clone(),
+            options: ClientOptions { connect_timeout: connect::limit(config, options), ..options.clone() },
+            runtime: connect::runtime()?,
             connections: Mutex::default(),
             freed: Arc::default(),
         })))
@@ -137,15 +142,16 @@ impl Pool {
 
     fn open(self: &Arc<Self>) -> Shared<Opening> {
         let pool = Arc::clone(self);
-        let attempt = async move {
+        let attempt = self.runtime.spawn(async move {
             let connection = pool.connect().await;
             let mut connections = pool.connections();
             connections.opening = None;
             let connection = Arc::new(connection?);
             connections.open.push(Arc::clone(&connection));
             Ok(connection)
-        };
-        attempt.boxed().shared()
+        });
+        let attempt = AbortOnDropHandle::new(attempt);
+        async move { attempt.await.unwrap_or_else(|_| Err(connect::runtime_gone())) }.boxed().shared()
     }
 
     async fn connect(&self) -> Result<Connection, Error> {
@@ -154,7 +160,7 @@ impl Pool {
             let text = "the server does not speak HTTP/2: switch the option `http2` of the client off";
             return Err(Error::new(ErrorKind::Config, text));
         }
-        Connection::open(io, &self.options).await
+        Connection::open(io, &self.options, &self.runtime).await
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
@@ -178,9 +184,9 @@ mod tests {
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::Incoming;
     use hyper_util::rt::{TokioExecutor, TokioIo};
-    use kube_client::{Client, Config};
-    use tokio::io::DuplexStream;
-    use tokio::sync::mpsc::UnboundedReceiver;
+    use kube_client::Client;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
@@ -188,7 +194,7 @@ mod tests {
     use super::super::duplex::{Pipe, get, network, ours};
     use super::connection::CLOSE_GRACE;
     use super::*;
-    use crate::defaults::{HTTP2_MAX_STREAMS, HTTP2_PING_INTERVAL, HTTP2_PING_TIMEOUT};
+    use crate::defaults::{CONNECT_TIMEOUT, HTTP2_MAX_STREAMS, HTTP2_PING_INTERVAL, HTTP2_PING_TIMEOUT};
 
     fn connected() -> (Client, UnboundedReceiver<DuplexStream>) {
         let (connector, connections) = network();
@@ -334,6 +340,17 @@ mod tests {
         assert!(connections.try_recv().is_err());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_speaks_is_given_up() {
+        let (client, mut connections) = connected();
+        let began = Instant::now();
+        for answer in join_all((0..3).map(|_| client.send(get("/")))).await {
+            assert_eq!(ours(answer.unwrap_err()).kind(), ErrorKind::Connect);
+        }
+        assert_eq!(began.elapsed().as_secs(), CONNECT_TIMEOUT.as_secs());
+        assert!(connections.try_recv().is_ok() && connections.try_recv().is_err());
+    }
+
     fn tasks() -> usize {
         tokio::runtime::Handle::current().metrics().num_alive_tasks()
     }
@@ -413,5 +430,101 @@ mod tests {
         }
         assert!(began.elapsed() < Duration::from_secs(11));
         assert_eq!(attempts.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_allows_less_gets_less_at_once_too() {
+        let (client, connections) = connected();
+        let controls = serve_all(connections, 10);
+        let bodies = tokio::time::timeout(Duration::from_secs(60), watches(&client, 15)).await;
+        assert_eq!(bodies.expect("none waits for another").len(), 15);
+        assert_eq!(controls.lock().unwrap().len(), 2);
+    }
+
+    /// A server by hand, which answers every request with headers only. It also sends the frames that it is given.
+    fn serve_by_hand(stream: DuplexStream) -> UnboundedSender<Vec<u8>> {
+        let (frames, mut given) = unbounded_channel::<Vec<u8>>();
+        let answers = frames.downgrade();
+        let (mut input, mut output) = tokio::io::split(stream);
+        tokio::spawn(async move {
+            while let Some(frame) = given.recv().await {
+                output.write_all(&frame).await.unwrap();
+            }
+        });
+        tokio::spawn(async move {
+            input.read_exact(&mut [0; 24]).await.unwrap();
+            let mut head = [0; 9];
+            while input.read_exact(&mut head).await.is_ok() {
+                let [a, b, c, kind, flags, id @ ..] = head;
+                let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+                input.read_exact(&mut payload).await.unwrap();
+                let answer = match (kind, flags) {
+                    (SETTINGS, 0) => frame(SETTINGS, 1, id, &[]),
+                    (PING, 0) => frame(PING, 1, id, &payload),
+                    // ":status: 200"
+                    (HEADERS, _) => frame(HEADERS, 4, id, &[0x88]),
+                    _ => continue,
+                };
+                let Some(answers) = answers.upgrade() else { break };
+                answers.send(answer).unwrap();
+            }
+        });
+        frames
+    }
+
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+
+    fn frame(kind: u8, flags: u8, id: [u8; 4], payload: &[u8]) -> Vec<u8> {
+        let [_, length @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[..], &[kind, flags], &id, payload].concat()
+    }
+
+    /// How many streams there may be at once.
+    fn allow(streams: u32) -> Vec<u8> {
+        frame(SETTINGS, 0, [0; 4], &[&[0, 3][..], &streams.to_be_bytes()].concat())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_comes_to_allow_less_gets_less() {
+        let (client, mut connections) = connected();
+        let (first, frames) = tokio::join!(client.send(get("/")), async {
+            let frames = serve_by_hand(connections.recv().await.unwrap());
+            frames.send(allow(100)).unwrap();
+            frames
+        });
+        let _bodies = [first.unwrap(), client.send(get("/")).await.unwrap()];
+        frames.send(allow(2)).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let controls = serve_all(connections, 100);
+        let third = tokio::time::timeout(Duration::from_secs(60), watch(&client)).await;
+        assert!(third.is_ok(), "it waits for the others");
+        assert_eq!(controls.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_runtime_that_ends_takes_no_connection_with_it() {
+        let home = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let guest = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (connector, connections) = network();
+        let slow = tower::service_fn(move |uri: Uri| {
+            let connector = connector.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                connector.oneshot(uri).await
+            }
+        });
+        let client = home.block_on(async { http2(slow) });
+        let controls = home.block_on(async { serve_all(connections, 100) });
+        let guests = client.clone();
+        guest.spawn(async move { watch(&guests).await });
+        guest.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
+        // It waits for the connection that the guest has begun to open.
+        let waiting = home.spawn(async move { watch(&client).await });
+        guest.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
+        drop(guest);
+        home.block_on(waiting).unwrap();
+        assert_eq!(controls.lock().unwrap().len(), 1);
     }
 }

@@ -1,8 +1,8 @@
 //! One HTTP/2 connection: its places, its tasks, and the bodies that come over it.
 
-use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hyper::client::conn::http2;
 use hyper::rt::Executor;
 use hyper_util::rt::TokioTimer;
 use kube_client::client::Body;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -27,20 +28,39 @@ const STREAM_WINDOW: u32 = 512 << 10;
 /// How long a connection that nobody needs may take to say goodbye.
 pub(super) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
+/// How often a new connection is asked whether the server has spoken.
+const SETTINGS_POLL: Duration = Duration::from_millis(1);
+
 pub(super) struct Connection {
     sender: http2::SendRequest<Body>,
     in_use: AtomicUsize,
-    /// Ours, or what the server allows if that is less.
-    limit: Arc<AtomicUsize>,
+    /// Our own limit of streams.
+    most: usize,
+    /// Knows the server's. Weak, because the connection counts as open for as long as this is there.
+    driver: Weak<Mutex<Driver>>,
     answered: AtomicBool,
     _tasks: DropGuard,
 }
 
+type Driver = http2::Connection<Io, Body, Tasks>;
+
 impl Connection {
-    /// Begins to speak HTTP/2. The server has not said a word by the end of this.
-    pub(super) async fn open(io: Io, options: &ClientOptions) -> Result<Self, Error> {
+    /// Begins to speak HTTP/2, and waits until the server does. Its tasks go to `runtime`.
+    pub(super) async fn open(io: Io, options: &ClientOptions, runtime: &Handle) -> Result<Self, Error> {
+        let limit = options.connect_timeout;
+        let opening = async {
+            let connection = Self::begin(io, options, runtime).await?;
+            connection.heard().await?;
+            Ok(connection)
+        };
+        tokio::time::timeout(limit, opening)
+            .await
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Connect, format!("no word of HTTP/2 within {limit:?}"))))
+    }
+
+    async fn begin(io: Io, options: &ClientOptions, runtime: &Handle) -> Result<Self, Error> {
         let token = CancellationToken::new();
-        let tasks = Tasks(token.clone());
+        let tasks = Tasks { token: token.clone(), runtime: runtime.clone() };
         let guard = token.drop_guard();
         let most = options.http2_max_streams.max(1);
         // All streams together may fill the connection: a watch whose reader is slow must not stop the others.
@@ -48,6 +68,8 @@ impl Connection {
         let connection_window = STREAM_WINDOW.saturating_mul(streams).min((1 << 31) - 1);
         let (sender, connection) = http2::Builder::new(tasks.clone())
             .timer(TokioTimer::new())
+            // Nothing is known before the server has spoken: see `heard`.
+            .initial_max_send_streams(0)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(connection_window)
             .keep_alive_interval(options.http2_ping_interval)
@@ -56,9 +78,30 @@ impl Connection {
             .handshake(io)
             .await
             .map_err(|error| Error::transport(ErrorKind::Connect, &error))?;
-        let limit = Arc::new(AtomicUsize::new(most));
-        tasks.execute(drive(connection, Arc::clone(&limit), most));
-        Ok(Self { sender, in_use: AtomicUsize::new(0), limit, answered: AtomicBool::new(false), _tasks: guard })
+        let connection = Arc::new(Mutex::new(connection));
+        let driver = Arc::downgrade(&connection);
+        tasks.execute(drive(connection));
+        let (in_use, answered) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Ok(Self { sender, in_use, most, driver, answered, _tasks: guard })
+    }
+
+    /// Waits for the server's settings. Requests that are sent before them may be more than it allows, and those would
+    /// wait in hyper, out of sight, until a watch ends.
+    async fn heard(&self) -> Result<(), Error> {
+        while !self.is_closed() {
+            if self.limit() > 0 {
+                return Ok(());
+            }
+            // Nobody is woken when they come.
+            tokio::time::sleep(SETTINGS_POLL).await;
+        }
+        Err(Error::new(ErrorKind::Disconnected, "the server hung up before it spoke HTTP/2"))
+    }
+
+    /// How many streams there may be now. The server can change its mind at any time.
+    fn limit(&self) -> usize {
+        let Some(driver) = self.driver.upgrade() else { return self.most };
+        lock(&driver).current_max_send_streams().min(self.most)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -67,7 +110,7 @@ impl Connection {
 
     /// A place, if one is free. `freed` is told when it is free again.
     pub(super) fn lease(self: &Arc<Self>, freed: &Arc<Notify>) -> Option<Lease> {
-        let limit = self.limit.load(Ordering::Relaxed);
+        let limit = self.limit();
         let more = |in_use| (in_use < limit).then_some(in_use + 1);
         self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Lease { connection: Arc::clone(self), freed: Arc::clone(freed) })
@@ -108,30 +151,30 @@ impl Drop for Lease {
     }
 }
 
-/// Runs a connection, and keeps to the number of streams that the server allows: what is above it would wait in hyper,
-/// out of sight, while another connection could be opened.
-async fn drive(connection: http2::Connection<Io, Body, Tasks>, limit: Arc<AtomicUsize>, most: usize) {
-    let mut connection = pin!(connection);
+/// Runs a connection.
+async fn drive(connection: Arc<Mutex<Driver>>) {
     // How it ended is told to the requests and the bodies.
-    let _ = std::future::poll_fn(|cx| {
-        let ended = connection.as_mut().poll(cx);
-        limit.store(connection.current_max_send_streams().clamp(1, most), Ordering::Relaxed);
-        ended
-    })
-    .await;
+    let _ = std::future::poll_fn(|cx| Pin::new(&mut *lock(&connection)).poll(cx)).await;
+}
+
+fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+    driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts hyper's tasks such that they end with the connection.
 #[derive(Clone)]
-struct Tasks(CancellationToken);
+struct Tasks {
+    token: CancellationToken,
+    runtime: Handle,
+}
 
 impl<F> Executor<F> for Tasks
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, task: F) {
-        let token = self.0.clone();
-        tokio::spawn(async move {
+        let token = self.token.clone();
+        self.runtime.spawn(async move {
             let over = async {
                 token.cancelled().await;
                 tokio::time::sleep(CLOSE_GRACE).await;
