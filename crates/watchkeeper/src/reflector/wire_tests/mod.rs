@@ -189,7 +189,7 @@ where
     let config = Config::new("http://cluster.test".parse().unwrap());
     let source = ListWatch::by_name(client_over(connector, config, options).unwrap(), "", "v1", "pods");
     let names = Arc::new(Names::default());
-    let reflector = Reflector::new(source, names.clone()).streaming_lists(streaming);
+    let reflector = Reflector::new(source, names.clone()).streaming_lists(streaming).seed(1);
     let (status, token) = (reflector.status(), CancellationToken::new());
     Informer { names, status, task: tokio::spawn(reflector.run(token.clone())), token }
 }
