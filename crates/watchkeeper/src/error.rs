@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::defaults::MAX_RETRY_AFTER;
 
@@ -60,14 +60,36 @@ pub(crate) struct Status {
     pub(crate) retry_after: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cause {
-    reason: Option<String>,
-    message: Option<String>,
+    reason: String,
+    message: String,
 }
 
 const TOO_LARGE: &str = "Too large resource version";
+
+/// The reasons that say more than the code beside them. As in client-go, with any other reason the code decides.
+const KNOWN_REASONS: [&str; 19] = [
+    "Unauthorized",
+    "Forbidden",
+    "NotFound",
+    "AlreadyExists",
+    "Conflict",
+    "Gone",
+    "Invalid",
+    "ServerTimeout",
+    "StorageReadError",
+    "Timeout",
+    "TooManyRequests",
+    "BadRequest",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "RequestEntityTooLarge",
+    "UnsupportedMediaType",
+    "InternalError",
+    "Expired",
+    "ServiceUnavailable",
+];
 
 impl Error {
     /// What went wrong, broadly.
@@ -94,13 +116,11 @@ impl Error {
     /// have said so over the years.
     pub fn is_too_large_version(&self) -> bool {
         let Some(status) = &self.0.status else { return false };
-        if status.causes.iter().any(|cause| cause.reason.as_deref() == Some("ResourceVersionTooLarge")) {
+        if status.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") {
             return true;
         }
-        let timeout = status.reason == "Timeout" || (status.reason.is_empty() && status.code == 504);
-        timeout
-            && (status.message.contains(TOO_LARGE)
-                || status.causes.iter().any(|cause| cause.message.as_deref() == Some(TOO_LARGE)))
+        let said = status.message.contains(TOO_LARGE) || status.causes.iter().any(|cause| cause.message == TOO_LARGE);
+        said && self.is_code_or_reason(504, &["Timeout"])
     }
 
     /// The server is overloaded and asks to come back later (429).
@@ -248,8 +268,8 @@ impl Error {
 
     fn is_code_or_reason(&self, code: u16, reasons: &[&str]) -> bool {
         self.0.status.as_ref().is_some_and(|status| {
-            // A reason clarifies the code but does not override it; without one the code is all there is.
-            if status.reason.is_empty() { status.code == code } else { reasons.contains(&status.reason.as_str()) }
+            let reason = status.reason.as_str();
+            reasons.contains(&reason) || (status.code == code && !KNOWN_REASONS.contains(&reason))
         })
     }
 
@@ -292,6 +312,8 @@ fn auth_text(error: &kube_client::client::AuthError) -> String {
     match error {
         AuthError::AuthExecRun { out, .. } => format!("the credential plugin failed with {}", out.status),
         AuthError::AuthExecParse(_) => "the output of the credential plugin is no ExecCredential".into(),
+        AuthError::ParseTokenKey(_) => "the output of the credential plugin is no JSON".into(),
+        AuthError::MalformedTokenExpirationDate(_) => "the token's date of expiry cannot be read".into(),
         other => other.to_string(),
     }
 }
@@ -325,35 +347,21 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl Status {
-    /// Reads a `Status` out of JSON, taking what is there.
+    /// Reads a `Status` out of JSON, taking what is there. What does not call itself one is none.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Raw {
-            kind: Option<String>,
-            code: Option<u16>,
-            reason: Option<String>,
-            message: Option<String>,
-            details: Option<Details>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Details {
-            causes: Option<Vec<Cause>>,
-            retry_after_seconds: Option<u64>,
-        }
-        let raw: Raw = serde_json::from_slice(json).ok()?;
-        if raw.kind.is_some_and(|kind| kind != "Status") {
+        let status: Value = serde_json::from_slice(json).ok()?;
+        if status["kind"] != "Status" {
             return None;
         }
-        let (causes, seconds) =
-            raw.details.map_or((None, None), |details| (details.causes, details.retry_after_seconds));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let cause = |cause: &Value| Cause { reason: text(&cause["reason"]), message: text(&cause["message"]) };
+        let details = &status["details"];
         Some(Self {
-            code: raw.code.unwrap_or_default(),
-            reason: raw.reason.unwrap_or_default(),
-            message: raw.message.unwrap_or_default(),
-            causes: causes.unwrap_or_default(),
-            retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            code: status["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or_default(),
+            reason: text(&status["reason"]),
+            message: text(&status["message"]),
+            causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
+            retry_after: details["retryAfterSeconds"].as_u64().filter(|wait| *wait > 0).map(Duration::from_secs),
         })
     }
 }

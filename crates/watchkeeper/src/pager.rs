@@ -22,7 +22,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{self, BoxFuture};
+use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -129,8 +129,14 @@ impl Pager {
     ) -> Result<PagedList, Error> {
         let mut pages = self.pages(options.clone());
         match pages.collect(&mut observe).await {
-            Err(error) if error.is_expired() && pages.paginated && self.full_list_if_expired => {
-                let mut pages = Self { page_size: 0, ..self.clone() }.pages(ListOptions { limit: None, ..options });
+            // The first page of all has no earlier one that could have been forgotten.
+            Err(error)
+                if error.is_expired()
+                    && (pages.paginated || options.continue_token.is_some())
+                    && self.full_list_if_expired =>
+            {
+                let options = ListOptions { limit: None, continue_token: None, ..options };
+                let mut pages = Self { page_size: 0, ..self.clone() }.pages(options);
                 let mut list = pages.collect(&mut observe).await?;
                 list.paginated = true;
                 Ok(list)
@@ -239,23 +245,47 @@ struct Reader {
     sender: mpsc::UnboundedSender<Buffered>,
 }
 
-type Page = (Listing, OwnedSemaphorePermit);
+type Page = Result<(Listing, OwnedSemaphorePermit), Error>;
+
+/// The page after the one that is being read.
+enum Next {
+    None,
+    Asked(BoxFuture<'static, Page>),
+    Answered(Page),
+}
+
+impl Next {
+    /// Waits for `this`, and lets the next page be asked for meanwhile: the clock on its answer is running.
+    async fn during<T>(&mut self, this: impl Future<Output = T>) -> T {
+        tokio::pin!(this);
+        while let Self::Asked(page) = self {
+            tokio::select! {
+                biased;
+                done = &mut this => return done,
+                page = page => *self = Self::Answered(page),
+            }
+        }
+        this.await
+    }
+}
 
 impl Reader {
     async fn run(self, mut options: ListOptions) -> Result<(), Error> {
-        let mut page = self.ask(options.clone());
+        let mut next = Next::Asked(self.ask(options.clone()));
         loop {
-            let (listing, permit) = page.await?;
-            let Some(next) = self.read(listing, &mut options).await? else { return Ok(()) };
-            if self.sender.send(Buffered::EndOfPage(permit)).is_err() {
-                return Ok(());
-            }
-            page = next;
+            let (listing, permit) = match next {
+                Next::Asked(page) => page.await?,
+                Next::Answered(page) => page?,
+                Next::None => return Ok(()),
+            };
+            next = self.read(listing, &mut options).await?;
+            // Nobody reads any more only if the list was dropped, and this task with it.
+            let _ = self.sender.send(Buffered::EndOfPage(permit));
         }
     }
 
     /// Asks for a page, when there is room for one.
-    fn ask(&self, options: ListOptions) -> BoxFuture<'static, Result<Page, Error>> {
+    fn ask(&self, options: ListOptions) -> BoxFuture<'static, Page> {
         let (fetch, pages, idle) = (self.fetch.clone(), self.pages.clone(), self.idle_timeout);
         Box::pin(async move {
             let permit = pages.acquire_owned().await.map_err(|_| closed())?;
@@ -265,35 +295,17 @@ impl Reader {
     }
 
     /// Reads a page, and asks for the next as soon as it is known that there is one.
-    async fn read(
-        &self,
-        mut listing: Listing,
-        options: &mut ListOptions,
-    ) -> Result<Option<BoxFuture<'static, Result<Page, Error>>>, Error> {
-        let mut next: Option<BoxFuture<'static, Result<Page, Error>>> = None;
-        let mut answered = false;
+    async fn read(&self, mut listing: Listing, options: &mut ListOptions) -> Result<Next, Error> {
+        let mut next = Next::None;
         loop {
-            let asked = async {
-                match &mut next {
-                    Some(page) => page.await,
-                    None => future::pending().await,
-                }
-            };
-            let part = tokio::select! {
-                part = timeout(self.idle_timeout, listing.next()) => part.map_err(|_| silent(self.idle_timeout))??,
-                page = asked, if !answered => {
-                    next = Some(Box::pin(future::ready(page)));
-                    answered = true;
-                    continue;
-                }
-            };
-            let Some(part) = part else { break };
+            let part = next.during(timeout(self.idle_timeout, listing.next())).await;
+            let Some(part) = part.map_err(|_| silent(self.idle_timeout))?? else { return Ok(next) };
             if let ListPart::Metadata(ListMetadata { continue_token: Some(token), .. }) = &part {
                 // A server refuses a version together with a continue token, which has one of its own.
                 options.continue_token = Some(token.clone());
                 options.resource_version = ResourceVersion::unset();
                 options.resource_version_match = None;
-                next = Some(self.ask(options.clone()));
+                next = Next::Asked(self.ask(options.clone()));
             }
             let size = match &part {
                 ListPart::Item(object) => object.size().min(self.buffer_bytes),
@@ -301,13 +313,10 @@ impl Reader {
             };
             let permit = match u32::try_from(size).unwrap_or(u32::MAX) {
                 0 => None,
-                size => Some(self.bytes.clone().acquire_many_owned(size).await.map_err(|_| closed())?),
+                size => Some(next.during(self.bytes.clone().acquire_many_owned(size)).await.map_err(|_| closed())?),
             };
-            if self.sender.send(Buffered::Part(part, permit)).is_err() {
-                return Ok(None);
-            }
+            let _ = self.sender.send(Buffered::Part(part, permit));
         }
-        Ok(next)
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct RawHeader<'a> {
     pub(crate) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(crate) deleting: bool,
     pub(crate) initial_events_end: bool,
+    /// `metadata` was read to its end.
+    metadata_ended: bool,
     pub(crate) notes: Notes,
 }
 
@@ -48,6 +50,20 @@ pub(crate) struct Notes {
 }
 
 impl RawHeader<'_> {
+    /// Of two `metadata` the last one wins as a whole.
+    fn forget_metadata(&mut self) {
+        (self.name, self.namespace, self.uid, self.resource_version) = (None, None, None, None);
+        (self.deleting, self.initial_events_end, self.metadata_ended) = (false, false, false);
+        self.labels.clear();
+    }
+
+    /// Of an object that is cut off, a name alone is no key: a namespace may have stood behind the cut.
+    fn forget_half_key(&mut self) {
+        if !self.metadata_ended && self.namespace.is_none() {
+            self.name = None;
+        }
+    }
+
     /// The key, if the object has a name.
     pub(crate) fn key(&self) -> Option<ObjectKey> {
         let name = self.name.as_deref().filter(|name| !name.is_empty())?;
@@ -89,6 +105,7 @@ pub(crate) fn read_start(json: &[u8]) -> RawHeader<'_> {
     let mut header = RawHeader::default();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let _ = Look(Object { header: &mut header }).deserialize(&mut deserializer);
+    header.forget_half_key();
     header
 }
 
@@ -167,6 +184,7 @@ pub(crate) fn read_event_start(json: &[u8]) -> (Option<Cow<'_, str>>, RawHeader<
     let (mut event_type, mut header) = (None, RawHeader::default());
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let _ = Look(Start(&mut event_type, &mut header)).deserialize(&mut deserializer);
+    header.forget_half_key();
     (event_type, header)
 }
 
@@ -212,7 +230,10 @@ impl<'de> Fields<'de> for Object<'_, 'de> {
                 "apiVersion" => {
                     header.api_version = map.next_value_seed(Text { notes, wrong: "apiVersion is no string" })?;
                 }
-                "metadata" => map.next_value_seed(Look(Metadata { header }))?,
+                "metadata" => {
+                    header.forget_metadata();
+                    map.next_value_seed(Look(Metadata { header }))?;
+                }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -260,6 +281,7 @@ impl<'de> Fields<'de> for Metadata<'_, 'de> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+        header.metadata_ended = true;
         Ok(())
     }
 

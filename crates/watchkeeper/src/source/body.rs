@@ -58,8 +58,8 @@ pub(super) async fn accept(response: Response<Body>) -> Result<Body, Error> {
 /// `Retry-After`, in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     SystemTime::from(at).duration_since(SystemTime::now()).ok()
@@ -73,6 +73,7 @@ mod tests {
     fn retry_after_is_read_in_both_forms() {
         let read = |text: &str| retry_after(&HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]));
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("99999999999999999999"), Some(Duration::from_secs(u64::MAX)));
         assert_eq!(read("Wed, 21 Oct 2015 07:28:00 GMT"), None, "a date that has passed");
         let wait = read("Fri, 31 Dec 2100 23:59:59 GMT").unwrap();
         assert!(wait > Duration::from_secs(60 * 60 * 24 * 365 * 50), "{wait:?}");

@@ -5,7 +5,10 @@ use kube_core::ApiResource;
 
 use super::BadObject;
 use crate::object::header::{self, RawHeader};
-use crate::{Error, ErrorKind, Object, ResourceVersion};
+use crate::{Error, ErrorKind, Object, ObjectKey, ResourceVersion};
+
+/// What is wrong with an object above the limit.
+pub(super) const TOO_LARGE: &str = "it is larger than the limit";
 
 /// The kind that the objects of a source must have.
 #[derive(Debug, Clone)]
@@ -56,10 +59,16 @@ impl ExpectedKind {
         }
     }
 
-    /// A list of `list_kind` may hold items that do not say their kind. Only lists of built-in kinds do, and those are
-    /// named after their items.
-    pub(super) fn is_listed_by(&self, list_kind: &str) -> bool {
-        self.kind.is_empty() || list_kind.strip_suffix("List") == Some(&self.kind)
+    /// A list of this kind is named after its items, and of their version.
+    pub(super) fn is_listed_by(&self, list_kind: &str, list_api_version: Option<&str>) -> bool {
+        let item_kind = list_kind.strip_suffix("List");
+        item_kind.is_some_and(|kind| self.kind.is_empty() || kind == &*self.kind)
+            && list_api_version.is_none_or(|version| version == &*self.api_version)
+    }
+
+    /// Lists of custom resources may have any name. Their groups have a dot, which those of most built-in kinds lack.
+    pub(super) fn may_be_custom(&self) -> bool {
+        self.api_version.split_once('/').is_some_and(|(group, _)| group.contains('.'))
     }
 
     /// Makes a handle of an object's JSON, `json`, whose header has been read. The header says nothing of the object's
@@ -83,9 +92,9 @@ impl ExpectedKind {
         let header = header::read_start(text.as_bytes());
         let problem = header::check(json).err().unwrap_or("it holds text that cannot be read");
         if self.matches(&header) {
-            Decoded::Bad(bad(&header, problem))
+            Decoded::Bad(bad_from_lossy(&header, problem))
         } else {
-            Decoded::WrongKind(bad(&header, "it is of another kind than was asked for"))
+            Decoded::WrongKind(bad_from_lossy(&header, "it is of another kind than was asked for"))
         }
     }
 
@@ -128,6 +137,14 @@ fn json_string(text: &str) -> String {
 pub(super) fn bad(header: &RawHeader<'_>, problem: &'static str) -> BadObject {
     let version = header.resource_version.as_deref().unwrap_or_default();
     BadObject { key: header.key(), resource_version: ResourceVersion::from(version), problem }
+}
+
+/// As [`bad`], for a header that was read from text in which what is not UTF-8 was replaced. A key with a replacement in
+/// it is another object's key, if anybody's.
+pub(super) fn bad_from_lossy(header: &RawHeader<'_>, problem: &'static str) -> BadObject {
+    let object = bad(header, problem);
+    let is_whole = |key: &ObjectKey| !key.to_string().contains(char::REPLACEMENT_CHARACTER);
+    BadObject { key: object.key.filter(is_whole), ..object }
 }
 
 /// Something else than JSON came where JSON was asked for.

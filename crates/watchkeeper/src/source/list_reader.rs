@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::boundary::Boundary;
-use super::decode::{Decoded, ExpectedKind, bad, not_json};
+use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, not_json};
 use super::{BadObject, ListMetadata, ListPart};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::Status;
@@ -30,6 +30,9 @@ pub(super) struct ListReader {
     ended: bool,
     state: State,
     kind: Option<String>,
+    api_version: Option<String>,
+    /// There was an array of items.
+    has_items: bool,
     /// An item did not say its kind, so the list must say it.
     has_items_without_kind: bool,
     /// The top level but for its items, in case it is a `Status`.
@@ -39,13 +42,9 @@ pub(super) struct ListReader {
 enum State {
     Start,
     /// Before a key of the top level, or its end.
-    Key {
-        first: bool,
-    },
+    Key(After),
     /// Before an item, or the end of the items.
-    Item {
-        first: bool,
-    },
+    Item(After),
     /// Within an item that is too large.
     Oversized {
         item: BadObject,
@@ -53,6 +52,15 @@ enum State {
         skipped: usize,
     },
     End,
+}
+
+/// What stands before a key or an item.
+enum After {
+    /// The opening bracket.
+    Bracket,
+    /// Another one.
+    Value,
+    Comma,
 }
 
 /// A step was made.
@@ -73,6 +81,8 @@ impl ListReader {
             ended: false,
             state: State::Start,
             kind: None,
+            api_version: None,
+            has_items: false,
             has_items_without_kind: false,
             status: None,
         }
@@ -87,6 +97,10 @@ impl ListReader {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.wait_for = 0;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// The next part of what was pushed, or `None` if it holds no further one. After [`end`](Self::end) `None` is the end.
@@ -114,14 +128,14 @@ impl ListReader {
         self.input.advance(spaces);
         let Some(&next) = self.input.first() else { return Ok(Step::Starved) };
         match (&self.state, next) {
-            (State::Start, b'{') => self.take(1, State::Key { first: true }),
+            (State::Start, b'{') => self.take(1, State::Key(After::Bracket)),
             (State::Start, _) => Err(not_json()),
-            (State::Key { .. }, b'}') => self.finish(),
-            (State::Key { first: false }, b',') => self.take(1, State::Key { first: true }),
-            (State::Key { first: true }, b'"') => self.key(),
-            (State::Item { .. }, b']') => self.take(1, State::Key { first: false }),
-            (State::Item { first: false }, b',') => self.take(1, State::Item { first: true }),
-            (State::Item { first: true }, _) => self.item(),
+            (State::Key(After::Bracket | After::Value), b'}') => self.finish(),
+            (State::Key(After::Value), b',') => self.take(1, State::Key(After::Comma)),
+            (State::Key(After::Bracket | After::Comma), b'"') => self.key(),
+            (State::Item(After::Bracket | After::Value), b']') => self.take(1, State::Key(After::Value)),
+            (State::Item(After::Value), b',') => self.take(1, State::Item(After::Comma)),
+            (State::Item(After::Bracket | After::Comma), _) => self.item(),
             (State::End, _) => Err(malformed("something follows the list")),
             _ => Err(malformed("the list is not valid JSON")),
         }
@@ -150,18 +164,19 @@ impl ListReader {
         };
         let start = self.input.len() - rest.len();
         if key == "items" && rest.first() == Some(&b'[') {
-            return self.take(start + 1, State::Item { first: true });
+            self.has_items = true;
+            return self.take(start + 1, State::Item(After::Bracket));
         }
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
         let length = match values.next() {
             // A number at the very end of the input may go on behind it.
             Some(Ok(_)) if values.byte_offset() < rest.len() => values.byte_offset(),
-            Some(Err(error)) if !error.is_eof() => return Err(malformed("the list is not valid JSON")),
+            Some(Err(error)) if !self.is_cut_off(&error) => return Err(malformed("the list is not valid JSON")),
             _ => return self.starve(),
         };
         let part = self.value(&key, start, start + length)?;
         self.input.advance(start + length);
-        self.state = State::Key { first: false };
+        self.state = State::Key(After::Value);
         Ok(part.map_or(Step::Further, Step::Part))
     }
 
@@ -188,6 +203,11 @@ impl ListReader {
                     kind => self.expected = self.expected.or_from_list(kind),
                 }
             }
+            "apiVersion" => {
+                self.api_version =
+                    serde_json::from_slice(value).map_err(|_| malformed("the list's apiVersion is no string"))?;
+            }
+            "items" if value != b"null" => return Err(malformed("the list's items are no array")),
             "metadata" if self.status.is_none() => {
                 let metadata: Option<Metadata> =
                     serde_json::from_slice(value).map_err(|_| malformed("the list's metadata cannot be read"))?;
@@ -209,17 +229,20 @@ impl ListReader {
 
     fn item(&mut self) -> Result<Step, Error> {
         let (decoded, length) = match header::read_prefix(&self.input) {
+            // A number at the very end of the input may go on behind it.
+            Ok((_, length)) if length == self.input.len() && self.input[0] != b'{' => return self.starve_in_item(),
+            Ok((header, length)) if length > self.max_frame => (Decoded::Bad(bad(&header, TOO_LARGE)), length),
             Ok((header, length)) => {
-                self.has_items_without_kind |= header.kind.is_none();
+                self.has_items_without_kind |= header.kind.is_none() || header.api_version.is_none();
                 (self.expected.decode(&header, &self.input[..length]), length)
             }
-            Err(error) if error.is_eof() => return self.starve_in_item(),
+            Err(error) if self.is_cut_off(&error) => return self.starve_in_item(),
             Err(_) => {
                 // Its text may be at fault, and not its structure: then others are unharmed.
                 let mut values = serde_json::Deserializer::from_slice(&self.input).into_iter::<IgnoredAny>();
                 match values.next() {
                     Some(Ok(_)) => {}
-                    Some(Err(error)) if error.is_eof() => return self.starve_in_item(),
+                    Some(Err(error)) if self.is_cut_off(&error) => return self.starve_in_item(),
                     _ => return Err(malformed("an item of the list is not valid JSON")),
                 }
                 let length = values.byte_offset();
@@ -227,13 +250,19 @@ impl ListReader {
             }
         };
         self.input.advance(length);
-        self.state = State::Item { first: false };
+        self.state = State::Item(After::Value);
         Ok(Step::Part(match decoded {
             Decoded::Object(object) => ListPart::Item(object),
             Decoded::Bad(object) => ListPart::Bad(object),
             // Its key says nothing of ours: it must not make a deleted object look present, nor hide one.
             Decoded::WrongKind(object) => ListPart::Bad(BadObject { key: None, ..object }),
         }))
+    }
+
+    /// A value could not be read because there is not all of it yet. Of a number that ends with one of these serde_json
+    /// says that it is invalid, and not that more is needed.
+    fn is_cut_off(&self, error: &serde_json::Error) -> bool {
+        error.is_eof() || matches!(self.input.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E'))
     }
 
     /// There is not all of a value yet.
@@ -251,7 +280,7 @@ impl ListReader {
             self.wait_for = if self.ended { 0 } else { (self.input.len() * 2).min(self.max_frame + 1) };
             return Ok(Step::Starved);
         }
-        let item = bad(&header::read_start(&self.input), "it is larger than the limit");
+        let item = bad(&header::read_start(&self.input), TOO_LARGE);
         self.state = State::Oversized { item, boundary: Boundary::default(), skipped: 0 };
         Ok(Step::Further)
     }
@@ -261,7 +290,7 @@ impl ListReader {
         if let Some(end) = boundary.scan(&self.input) {
             let item = item.clone();
             self.input.advance(end);
-            self.state = State::Item { first: false };
+            self.state = State::Item(After::Value);
             return Ok(Step::Part(ListPart::Bad(item)));
         }
         *skipped += self.input.len();
@@ -282,8 +311,10 @@ impl ListReader {
         let Some(kind) = self.kind.as_deref() else {
             return Err(malformed("the answer is JSON, but no list: it has no kind"));
         };
-        if self.has_items_without_kind && !self.expected.is_listed_by(kind) {
-            return Err(malformed("the server sent a list of another kind than was asked for"));
+        // An answer that is no list of this kind must not pass for an empty one.
+        let custom = self.expected.may_be_custom() && self.has_items && !self.has_items_without_kind;
+        if !custom && !self.expected.is_listed_by(kind, self.api_version.as_deref()) {
+            return Err(malformed("the server sent something else than a list of the kind that was asked for"));
         }
         self.take(1, State::End)
     }

@@ -190,7 +190,11 @@ impl ListWatch {
             tweak(&mut options);
         }
         let during = |error: Error| error.during(format!("{verb} {}", self.description()));
-        let uri = format!("{}?{}", self.path().map_err(during)?, options.query(verb == "watch"));
+        let mut uri = self.path().map_err(during)?;
+        let query = options.query(verb == "watch");
+        if !query.is_empty() {
+            uri = format!("{uri}?{query}");
+        }
         let accept = match (self.metadata_only, verb) {
             (false, _) => "application/json",
             (true, "watch") => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
@@ -265,6 +269,9 @@ async fn next_list_part(body: &mut Body, reader: &mut ListReader) -> Result<Opti
     if let Some(part) = reader.next_part()? {
         return Ok(Some(part));
     }
+    if reader.has_ended() {
+        return Ok(None);
+    }
     match body::next_piece(body).await? {
         Some(piece) => {
             reader.push(&piece);
@@ -281,12 +288,18 @@ async fn next_watch_event(body: &mut Body, reader: &mut WatchReader) -> Result<O
     if let Some(event) = reader.next_event()? {
         return Ok(Some(event));
     }
+    if reader.has_ended() {
+        return Ok(None);
+    }
     match body::next_piece(body).await? {
         Some(piece) => {
             reader.push(piece);
             Ok(Some(reader.next_event()?.unwrap_or(WatchEvent::Progress)))
         }
-        None => reader.finish(),
+        None => {
+            reader.end();
+            reader.next_event()
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::boundary::Boundary;
-use super::decode::{Decoded, ExpectedKind, bad, not_json};
+use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, bad_from_lossy, not_json};
 use super::{BadObject, Bookmark, WatchEvent};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::Status;
@@ -24,6 +24,7 @@ pub(super) struct WatchReader {
     max_frame: usize,
     /// What was received and not read yet. While lines are joined, or one is incomplete, it begins with them.
     input: Bytes,
+    ended: bool,
     state: State,
 }
 
@@ -50,7 +51,7 @@ enum Line {
 
 impl WatchReader {
     pub(super) fn new(expected: ExpectedKind, max_frame: usize) -> Self {
-        Self { expected, max_frame, input: Bytes::new(), state: State::Line }
+        Self { expected, max_frame, input: Bytes::new(), ended: false, state: State::Line }
     }
 
     /// Takes the next piece. All events of the piece before have been given out.
@@ -59,29 +60,41 @@ impl WatchReader {
         self.input = piece;
     }
 
-    /// The next event of what was pushed, or `None` if it holds no further one.
+    /// The stream has ended: what is there is all.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The next event of what was pushed, or `None` if it holds no further one. After [`end`](Self::end) `None` is the end.
     pub(super) fn next_event(&mut self) -> Result<Option<WatchEvent>, Error> {
         while !self.input.is_empty() {
             if let Some(event) = self.step()? {
                 return Ok(Some(event));
             }
         }
-        Ok(None)
+        if self.ended { self.last_line() } else { Ok(None) }
     }
 
-    /// The stream has ended: the last event, if it came whole but without its newline.
-    pub(super) fn finish(&mut self) -> Result<Option<WatchEvent>, Error> {
+    /// What there is behind the last newline: an event that came whole, or one that the end of the stream cut off.
+    fn last_line(&mut self) -> Result<Option<WatchEvent>, Error> {
         let rest = match std::mem::replace(&mut self.state, State::Line) {
+            State::Line => return Ok(None),
             State::Partial(line) => line.freeze(),
             State::Joined { mut event, line, .. } => {
                 event.extend_from_slice(&line);
                 event.freeze()
             }
-            State::Line => return Ok(None),
             State::Oversized { .. } => return Err(cut_off()),
         };
         match self.read_line(&rest) {
-            Line::Event(event, _) => Ok(Some(event)),
+            Line::Event(event, length) => {
+                self.put_back(rest, length);
+                Ok(Some(event))
+            }
             _ if rest.trim_ascii().is_empty() => Ok(None),
             _ if !looks_like_json(&rest) => Err(not_json()),
             _ => Err(cut_off()),
@@ -126,7 +139,10 @@ impl WatchReader {
 
     fn keep_partial(&mut self, line: BytesMut) -> Result<Option<WatchEvent>, Error> {
         if line.len() > self.max_frame {
-            return self.oversized(&line, None);
+            return self.oversized(line.freeze());
+        }
+        if !looks_like_json(&line) && !line.trim_ascii().is_empty() {
+            return Err(not_json());
         }
         self.state = State::Partial(line);
         Ok(None)
@@ -134,7 +150,7 @@ impl WatchReader {
 
     fn whole_line(&mut self, line: Bytes) -> Result<Option<WatchEvent>, Error> {
         if line.len() > self.max_frame {
-            return self.oversized(&line, None);
+            return self.oversized(line);
         }
         match self.read_line(&line) {
             Line::Event(event, length) => {
@@ -160,17 +176,15 @@ impl WatchReader {
     ) -> Result<Option<WatchEvent>, Error> {
         let newline = memchr::memchr(b'\n', &self.input);
         line.extend_from_slice(&self.input.split_to(newline.map_or(self.input.len(), |newline| newline + 1)));
-        if newline.is_none() {
-            if event.len() + line.len() <= self.max_frame {
-                self.state = State::Joined { event, boundary, line };
-                return Ok(None);
-            }
-        } else if line.starts_with(b"{\"type\":")
-            && let Line::Event(..) = self.read_line(&line)
-        {
+        let is_event = || line.starts_with(b"{") && matches!(self.read_line(&line), Line::Event(..));
+        if usual_form(&line).is_some() || (newline.is_some() && is_event()) {
             // No event of several lines has such a line: what came before was damaged.
             self.put_back(line.freeze(), 0);
             return self.broken(&event);
+        }
+        if newline.is_none() && event.len() + line.len() <= self.max_frame {
+            self.state = State::Joined { event, boundary, line };
+            return Ok(None);
         }
         let end = boundary.scan(&line);
         event.extend_from_slice(&line[..end.unwrap_or(line.len())]);
@@ -178,11 +192,12 @@ impl WatchReader {
             Some(end) => {
                 self.put_back(line.freeze(), end);
                 match self.read_line(&event) {
+                    _ if event.len() > self.max_frame => too_large(&event).map(Some),
                     Line::Event(event, _) => Ok(Some(event)),
                     Line::CutOff | Line::Broken => self.broken(&event),
                 }
             }
-            None if event.len() > self.max_frame => self.oversized(&event, Some(boundary)),
+            None if event.len() > self.max_frame => self.begin_to_skip(&event, boundary),
             None => {
                 self.state = State::Joined { event, boundary, line: BytesMut::new() };
                 Ok(None)
@@ -206,24 +221,22 @@ impl WatchReader {
         }
     }
 
-    /// An event that is too large. `boundary` has seen `start`, or there is none yet.
-    fn oversized(&mut self, start: &[u8], boundary: Option<Boundary>) -> Result<Option<WatchEvent>, Error> {
-        if !looks_like_json(start) {
-            return Err(not_json());
-        }
-        let (event_type, header) = header::read_event_start(start);
-        let event = bad_event(event_type.as_deref(), bad(&header, "it is larger than the limit"));
-        let boundary = match boundary {
-            Some(boundary) => boundary,
-            None => {
-                let mut boundary = Boundary::default();
-                if boundary.scan(start).is_some() {
-                    return Ok(Some(event));
-                }
-                boundary
+    /// A line above the limit: an event that is too large, or several that are not.
+    fn oversized(&mut self, line: Bytes) -> Result<Option<WatchEvent>, Error> {
+        let mut boundary = Boundary::default();
+        match boundary.scan(&line) {
+            None => self.begin_to_skip(&line, boundary),
+            Some(end) => {
+                self.put_back(line.clone(), end);
+                let event = line.slice(..end);
+                if end > self.max_frame { too_large(&event).map(Some) } else { self.whole_line(event) }
             }
-        };
-        self.state = State::Oversized { event, boundary, skipped: start.len() };
+        }
+    }
+
+    /// An event is too large. `boundary` has seen its `start`.
+    fn begin_to_skip(&mut self, start: &[u8], boundary: Boundary) -> Result<Option<WatchEvent>, Error> {
+        self.state = State::Oversized { event: too_large(start)?, boundary, skipped: start.len() };
         Ok(None)
     }
 
@@ -248,7 +261,7 @@ impl WatchReader {
         let text = String::from_utf8_lossy(line);
         let (event_type, header) = header::read_event_start(text.as_bytes());
         let problem = header::check(line).err().unwrap_or("it is not valid JSON");
-        Ok(Some(bad_event(event_type.as_deref(), bad(&header, problem))))
+        Ok(Some(bad_event(event_type.as_deref(), bad_from_lossy(&header, problem))))
     }
 
     /// Reads the event at the beginning of a line.
@@ -258,9 +271,7 @@ impl WatchReader {
 
     /// The form in which every API server writes events: `{"type":"ADDED","object":{..}}`. One pass.
     fn read_usual(&self, line: &[u8]) -> Option<Line> {
-        let rest = line.strip_prefix(b"{\"type\":\"")?;
-        let event_type = &rest[..memchr::memchr(b'"', rest)?];
-        let json = rest[event_type.len()..].strip_prefix(b"\",\"object\":")?;
+        let (event_type, json) = usual_form(line)?;
         let (header, length) = match header::read_prefix(json) {
             Ok(object) => object,
             Err(error) if error.is_eof() => return Some(Line::CutOff),
@@ -323,6 +334,22 @@ impl WatchReader {
             _ => WatchEvent::Unknown(version()),
         }
     }
+}
+
+/// The type, and what begins with the object.
+fn usual_form(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let event_type = &rest[..memchr::memchr(b'"', rest)?];
+    Some((event_type, rest[event_type.len()..].strip_prefix(b"\",\"object\":")?))
+}
+
+/// An event above the limit that begins with `start`.
+fn too_large(start: &[u8]) -> Result<WatchEvent, Error> {
+    if !looks_like_json(start) {
+        return Err(not_json());
+    }
+    let (event_type, header) = header::read_event_start(start);
+    Ok(bad_event(event_type.as_deref(), bad(&header, TOO_LARGE)))
 }
 
 fn bad_event(event_type: Option<&str>, object: BadObject) -> WatchEvent {

@@ -42,11 +42,12 @@ fn every_row_of_the_table_names_a_test_or_gives_a_reason() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// All tests, as `module::name`: those of this suite, and the unit tests as `path::to::file::tests::name`.
+/// All tests, as `module::name`: those of this suite, those beside it, and the unit tests by their path.
 fn tests() -> BTreeSet<String> {
     let library = root().join("crates/watchkeeper");
     let mut tests = BTreeSet::new();
     collect(&library.join("tests/suite"), "", &mut tests);
+    collect(&library.join("tests"), "", &mut tests);
     collect(&library.join("src"), "", &mut tests);
     tests
 }

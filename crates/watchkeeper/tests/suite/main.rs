@@ -3,14 +3,21 @@
 #[allow(unreachable_pub, reason = "what the tests share")]
 mod support;
 
+mod bad_input;
 mod conformance;
 mod known_defects;
+mod list_reader;
+mod list_watch;
+mod object;
+mod pager;
 mod reflector;
 mod reflector_list;
 mod reflector_liveness;
 mod reflector_status;
 mod reflector_watch;
 mod reflector_watch_objects;
+mod secrets_in_logs;
 mod smoke;
 mod streaming_list;
 mod streaming_list_faults;
+mod watch_reader;

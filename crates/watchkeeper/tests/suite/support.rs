@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{Request, Response};
 use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -17,8 +19,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt as _;
 use watchkeeper::{
-    Backoff, BadObject, Error, ErrorKind, Object, ObjectKey, Phase, Reflector, ReflectorStatus, ReflectorStore,
-    Replacement, ResourceVersion, Scripted, ScriptedList, ScriptedRequest, StatusReader, Verb,
+    Backoff, BadObject, Error, ErrorKind, ListOptions, ListPart, ListWatch, ListerWatcher as _, Object, ObjectKey,
+    Phase, Reflector, ReflectorStatus, ReflectorStore, Replacement, ResourceVersion, Scripted, ScriptedList,
+    ScriptedRequest, StatusReader, Verb, WatchEvent,
 };
 
 /// A pod in namespace `shop`, as a watch sends it.
@@ -341,4 +344,113 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for LogLines {
             self.0.lock().expect("not poisoned").push(line);
         }
     }
+}
+
+/// Pods from a server that answers every request with these pieces of bytes.
+pub fn pods_in<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ListWatch {
+    let pieces: Vec<Bytes> = pieces.into_iter().map(Into::into).collect();
+    ListWatch::of::<k8s_openapi::api::core::v1::Pod>(client(move |_| {
+        Response::new(body(pieces.iter().cloned().map(Piece::Bytes).collect()))
+    }))
+}
+
+/// Pieces of one byte each.
+pub fn bytewise(text: &[u8]) -> Vec<Bytes> {
+    text.chunks(1).map(Bytes::copy_from_slice).collect()
+}
+
+/// The two pieces that a cut makes.
+pub fn cut_at(text: &[u8], at: usize) -> Vec<Bytes> {
+    vec![Bytes::copy_from_slice(&text[..at]), Bytes::copy_from_slice(&text[at..])]
+}
+
+/// What came of a request, in words: the parts or events, and the error at the end, if there was one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub parts: Vec<String>,
+    pub error: Option<String>,
+    pub kind: Option<ErrorKind>,
+}
+
+impl Outcome {
+    fn new(parts: Vec<String>, error: Option<Error>) -> Self {
+        Self { parts, kind: error.as_ref().map(Error::kind), error: error.map(|error| error.to_string()) }
+    }
+
+    /// The parts, of something that came to its end.
+    #[track_caller]
+    pub fn complete(self) -> Vec<String> {
+        assert_eq!(self.error, None, "after {:?}", self.parts);
+        self.parts
+    }
+}
+
+/// Reads a list to its end: `metadata 10`, `item {..}` with the JSON, `bad shop/a@1: it has ..`.
+pub async fn read_list(source: &ListWatch) -> Outcome {
+    let mut parts = Vec::new();
+    let mut listing = match source.list(ListOptions::default()).await {
+        Ok(listing) => listing,
+        Err(error) => return Outcome::new(parts, Some(error)),
+    };
+    loop {
+        parts.push(match listing.next().await {
+            Ok(None) => return Outcome::new(parts, None),
+            Err(error) => return Outcome::new(parts, Some(error)),
+            Ok(Some(ListPart::Progress)) => continue,
+            Ok(Some(ListPart::Item(object))) => format!("item {}", String::from_utf8_lossy(&object.json())),
+            Ok(Some(ListPart::Bad(object))) => format!("bad {}", words_of_bad(&object)),
+            Ok(Some(ListPart::Metadata(metadata))) => {
+                let token = metadata.continue_token.map(|token| format!(" continue {token}")).unwrap_or_default();
+                let rest = metadata.remaining_item_count.map(|rest| format!(" remaining {rest}")).unwrap_or_default();
+                format!("metadata {}{token}{rest}", metadata.resource_version)
+            }
+        });
+    }
+}
+
+/// Reads a watch to its end: `added shop/a@1`, `bookmark 7`, `bookmark 7 end`, `bad shop/a@1: it has ..`.
+pub async fn read_watch(source: &ListWatch) -> Outcome {
+    let mut events = Vec::new();
+    let mut stream = match source.watch(ListOptions::default()).await {
+        Ok(stream) => stream,
+        Err(error) => return Outcome::new(events, Some(error)),
+    };
+    let object = |object: &Object| format!("{}@{}", object.key(), object.resource_version());
+    loop {
+        events.push(match stream.next().await {
+            Ok(None) => return Outcome::new(events, None),
+            Err(error) => return Outcome::new(events, Some(error)),
+            Ok(Some(event)) => match event {
+                WatchEvent::Progress => continue,
+                WatchEvent::Added(added) => format!("added {}", object(&added)),
+                WatchEvent::Modified(modified) => format!("modified {}", object(&modified)),
+                WatchEvent::Deleted(deleted) => format!("deleted {}", object(&deleted)),
+                WatchEvent::DeletedBad(bad) => format!("deleted bad {}", words_of_bad(&bad)),
+                WatchEvent::Bad(bad) => format!("bad {}", words_of_bad(&bad)),
+                WatchEvent::WrongKind(bad) => format!("wrong kind {}", words_of_bad(&bad)),
+                WatchEvent::Unknown(version) => format!("unknown {version}"),
+                WatchEvent::Error(error) => format!("error {error}"),
+                WatchEvent::Bookmark(bookmark) => {
+                    let end = if bookmark.initial_events_end { " end" } else { "" };
+                    format!("bookmark {}{end}", bookmark.resource_version)
+                }
+            },
+        });
+    }
+}
+
+fn words_of_bad(object: &BadObject) -> String {
+    let key = object.key.as_ref().map_or("?".to_owned(), ToString::to_string);
+    format!("{key}@{}: {}", object.resource_version, object.problem)
+}
+
+/// A body of `start` and then `piece` without end, and a count of the bytes that were taken of it.
+pub fn endless_body(start: Bytes, piece: Bytes) -> (TestBody, Arc<AtomicUsize>) {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = taken.clone();
+    let frames = futures::stream::iter(std::iter::once(start).chain(std::iter::repeat(piece))).map(move |piece| {
+        count.fetch_add(piece.len(), Ordering::Relaxed);
+        Ok(Frame::data(piece))
+    });
+    (UnsyncBoxBody::new(StreamBody::new(frames)), taken)
 }
