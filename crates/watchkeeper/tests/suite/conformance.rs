@@ -66,11 +66,11 @@ fn collect(folder: &Path, prefix: &str, tests: &mut BTreeSet<String>) {
                     inner = "tests::";
                 } else if line.starts_with("#[") {
                     is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-                } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
-                    if std::mem::take(&mut is_test) {
-                        let function = rest.split(['(', '<']).next().unwrap_or_default();
-                        tests.insert(format!("{module}{inner}{function}"));
-                    }
+                } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))
+                    && std::mem::take(&mut is_test)
+                {
+                    let function = rest.split(['(', '<']).next().unwrap_or_default();
+                    tests.insert(format!("{module}{inner}{function}"));
                 }
             }
         }
