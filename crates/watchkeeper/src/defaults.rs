@@ -3,7 +3,7 @@
 //! | here | client-go | value | why it differs |
 //! |---|---|---|---|
 //! | [`BACKOFF_INITIAL`], [`BACKOFF_MAX`], [`BACKOFF_FACTOR`], [`BACKOFF_JITTER`] | `NewReflectorWithOptions` | 0.8 s to 30 s, x2, jitter 1.0 | |
-//! | [`BACKOFF_RESET`] | same | 2 min without a delay | |
+//! | [`BACKOFF_RESET`] | same, from the beginning of the last delay | 2 min after the end of the last delay | delays of over 2 min would begin anew each time |
 //! | [`PAGE_SIZE`], [`PAGE_BUFFER`] | `defaultPageSize`, `defaultPageBufferSize` | 500, 10 pages | |
 //! | [`PAGE_BUFFER_BYTES`] | none | 8 MiB | pages of large objects would fill the memory |
 //! | [`MIN_WATCH_TIMEOUT`] | `defaultMinWatchTimeout` | 5 min, requests ask for 1 to 2 times as much | |
@@ -14,9 +14,11 @@
 //! | [`INITIAL_EVENTS_WARNING`] | `initialEventsEndBookmarkTicker` | 10 s | |
 //! | [`STREAMS_WITHOUT_END`], [`STREAMING_PAUSE`] | none: tried again in each cycle | 2, 1 h | |
 //! | [`STALE_FACTOR`], [`STALE_FLOOR`] | none | 3 times the longest gap, at least 150 s | bookmarks come about once a minute, but are not promised |
+//! | [`NAMED_STALE_OBJECTS`] | none | 100 | |
 //! | [`SLOW_LIST`] | `initTrace.LogIfLong` | 10 s | |
 //! | [`INTERNAL_ERROR_RESET`] | `NewRetryWithDeadline(.., time.Minute, ..)` | 1 min | |
 //! | [`MAX_FRAME`], [`MAX_SKIPPED_FRAME`] | `streaming.go` (16 MiB, an error) | 16 MiB, 4 times that | one large object must not cost the others |
+//! | [`LONGEST_VERSION`] | none | 1 KiB | a version that fits in no request would be the end |
 //! | [`MAX_RETRY_AFTER`] | none | 60 s | a proxy's `Retry-After: 86400` would blind us |
 //! | [`TCP_KEEPALIVE`], [`TCP_KEEPALIVE_INTERVAL`], [`TCP_KEEPALIVE_RETRIES`], [`TCP_USER_TIMEOUT`] | 30 s (Go's default) | dead peers noticed within 45 s | |
 //! | [`HTTP2_PING_INTERVAL`], [`HTTP2_PING_TIMEOUT`] | `ReadIdleTimeout`, `PingTimeout` | 30 s, 15 s | |
@@ -66,6 +68,9 @@ pub const STALE_FACTOR: u32 = 3;
 /// ... but not before this.
 pub const STALE_FLOOR: Duration = Duration::from_secs(150);
 
+/// Objects that could not be used which the status and the log name.
+pub const NAMED_STALE_OBJECTS: usize = 100;
+
 /// Lists that take longer are logged, with their steps.
 pub const SLOW_LIST: Duration = Duration::from_secs(10);
 /// After this long without an internal error of the server the window for retrying them starts anew.
@@ -75,6 +80,9 @@ pub const INTERNAL_ERROR_RESET: Duration = Duration::from_secs(60);
 pub const MAX_FRAME: usize = 16 << 20;
 /// An object of this many times the limit ends the connection; a smaller one is skipped.
 pub const MAX_SKIPPED_FRAME: usize = 4;
+
+/// The longest version, in bytes, that is asked for: one that fits in no request would fail for ever.
+pub const LONGEST_VERSION: usize = 1024;
 
 /// The longest wait that a server can ask for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);

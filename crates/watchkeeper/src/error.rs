@@ -68,6 +68,10 @@ pub(crate) struct Cause {
 
 const TOO_LARGE: &str = "Too large resource version";
 
+/// The most that is looked at of a `Status`, and the most that is shown of its message: logs and the status keep it.
+pub(crate) const MAX_STATUS: usize = 1 << 20;
+const MAX_MESSAGE: usize = 4 << 10;
+
 /// The reasons that say more than the code beside them. As in client-go, with any other reason the code decides.
 const KNOWN_REASONS: [&str; 19] = [
     "Unauthorized",
@@ -349,11 +353,14 @@ impl std::error::Error for Error {}
 impl Status {
     /// Reads a `Status` out of JSON, taking what is there. What does not call itself one is none.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
+        if json.len() > MAX_STATUS {
+            return None;
+        }
         let status: Value = serde_json::from_slice(json).ok()?;
         if status["kind"] != "Status" {
             return None;
         }
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().chars().take(MAX_MESSAGE).collect::<String>();
         let cause = |cause: &Value| Cause { reason: text(&cause["reason"]), message: text(&cause["message"]) };
         let details = &status["details"];
         Some(Self {

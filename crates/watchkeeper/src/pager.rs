@@ -189,7 +189,7 @@ struct Pages {
 
 /// What the reader has read ahead. The permits are given back when it is used.
 enum Buffered {
-    Part(ListPart, Option<OwnedSemaphorePermit>),
+    Part(ListPart, OwnedSemaphorePermit),
     EndOfPage(OwnedSemaphorePermit),
 }
 
@@ -297,10 +297,15 @@ impl Reader {
     /// Reads a page, and asks for the next as soon as it is known that there is one.
     async fn read(&self, mut listing: Listing, options: &mut ListOptions) -> Result<Next, Error> {
         let mut next = Next::None;
+        let this = options.continue_token.clone();
         loop {
             let part = next.during(timeout(self.idle_timeout, listing.next())).await;
             let Some(part) = part.map_err(|_| silent(self.idle_timeout))?? else { return Ok(next) };
             if let ListPart::Metadata(ListMetadata { continue_token: Some(token), .. }) = &part {
+                if this.as_ref() == Some(token) {
+                    // A cache in between that does not look at the query, say. It would go on for ever.
+                    return Err(Error::new(ErrorKind::Malformed, "a page of the list is its own next page"));
+                }
                 // A server refuses a version together with a continue token, which has one of its own.
                 options.continue_token = Some(token.clone());
                 options.resource_version = ResourceVersion::unset();
@@ -309,12 +314,11 @@ impl Reader {
             }
             let size = match &part {
                 ListPart::Item(object) => object.size().min(self.buffer_bytes),
-                _ => 0,
+                // Small, but there may be any number of them.
+                _ => size_of::<Buffered>().min(self.buffer_bytes),
             };
-            let permit = match u32::try_from(size).unwrap_or(u32::MAX) {
-                0 => None,
-                size => Some(next.during(self.bytes.clone().acquire_many_owned(size)).await.map_err(|_| closed())?),
-            };
+            let size = u32::try_from(size).unwrap_or(u32::MAX);
+            let permit = next.during(self.bytes.clone().acquire_many_owned(size)).await.map_err(|_| closed())?;
             let _ = self.sender.send(Buffered::Part(part, permit));
         }
     }

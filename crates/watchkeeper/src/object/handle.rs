@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use compact_str::CompactString;
+use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -96,18 +97,13 @@ impl Object {
 
     /// Makes the handle. The header has no [problem](RawHeader::problem).
     pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes) -> Self {
-        let mut labels: Vec<(Box<str>, Box<str>)> = Vec::with_capacity(header.labels.len());
-        for (key, value) in &header.labels {
-            match labels.iter_mut().find(|(known, _)| **known == **key) {
-                Some((_, last)) => *last = value.as_ref().into(),
-                None => labels.push((key.as_ref().into(), value.as_ref().into())),
-            }
-        }
+        // The last of equal keys counts. A map, because an object can have a hundred thousand of them.
+        let labels: IndexMap<&str, &str> = header.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
         Self(Arc::new(Inner {
             key: header.key().unwrap_or_else(|| ObjectKey::cluster("")),
             uid: header.uid.as_deref().map(CompactString::from),
             version: header.resource_version.as_deref().unwrap_or_default().into(),
-            labels: labels.into(),
+            labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
             deleting: header.deleting,
             body: Body::Raw(json),
         }))

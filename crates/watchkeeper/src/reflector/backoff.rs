@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::defaults::{BACKOFF_FACTOR, BACKOFF_INITIAL, BACKOFF_JITTER, BACKOFF_MAX, BACKOFF_RESET};
+use crate::source::later;
 
 /// Waits that grow with each failure, and begin anew after a time without one.
 ///
@@ -19,7 +20,8 @@ pub struct Backoff {
     jitter: f64,
     reset_after: Duration,
     next: Duration,
-    last_wait: Option<Instant>,
+    /// When the last wait ends. A longer one than `reset_after` is no time without a wait.
+    last_end: Option<Instant>,
     random: fastrand::Rng,
 }
 
@@ -39,7 +41,7 @@ impl Backoff {
             jitter: BACKOFF_JITTER,
             reset_after: BACKOFF_RESET,
             next: initial,
-            last_wait: None,
+            last_end: None,
             random: fastrand::Rng::new(),
         }
     }
@@ -72,13 +74,13 @@ impl Backoff {
     /// The next wait.
     pub fn next_wait(&mut self) -> Duration {
         let now = Instant::now();
-        if self.last_wait.is_some_and(|last| now.duration_since(last) > self.reset_after) {
+        if self.last_end.is_some_and(|end| now.saturating_duration_since(end) > self.reset_after) {
             self.next = self.initial;
         }
-        self.last_wait = Some(now);
-        let wait = self.next;
-        self.next = scale(wait, self.factor).min(self.max);
-        scale(wait, 1.0 + self.jitter * self.random.f64())
+        let wait = scale(self.next, 1.0 + self.jitter * self.random.f64());
+        self.next = scale(self.next, self.factor).min(self.max);
+        self.last_end = Some(later(now, wait));
+        wait
     }
 }
 
@@ -117,14 +119,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn two_minutes_without_a_wait_begin_anew() {
         let mut backoff = Backoff::default().jitter(0.0);
-        waits(&mut backoff, 5);
-        tokio::time::advance(BACKOFF_RESET).await;
+        let last = waits(&mut backoff, 5)[4];
+        tokio::time::advance(last + BACKOFF_RESET).await;
         assert_eq!(
             backoff.next_wait(),
             Duration::from_secs_f64(25.6),
             "exactly two minutes are not more than two minutes"
         );
-        tokio::time::advance(BACKOFF_RESET + Duration::from_millis(1)).await;
+        tokio::time::advance(Duration::from_secs_f64(25.6) + BACKOFF_RESET + Duration::from_millis(1)).await;
         assert_eq!(backoff.next_wait(), BACKOFF_INITIAL);
     }
 

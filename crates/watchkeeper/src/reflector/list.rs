@@ -10,7 +10,7 @@ use crate::pager::{PagedList, Pager};
 use crate::reflector::trace::Trace;
 use crate::reflector::{Failure, Reflector, Replacement};
 use crate::source::{ListOptions, ListPart};
-use crate::{Error, ResourceVersion, defaults};
+use crate::{Error, ErrorKind, ResourceVersion, defaults};
 
 impl Reflector {
     /// Lists, and replaces what the store holds.
@@ -70,7 +70,10 @@ impl Reflector {
     pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Failure> {
         let unreadable = list.bad.iter().filter(|object| object.key.is_none()).count();
         let version = list.resource_version;
-        self.mark_all_stale(&list.bad);
+        if version.as_str().len() > defaults::LONGEST_VERSION {
+            return Err(Error::new(ErrorKind::Malformed, "the version of the list is too long to be asked for").into());
+        }
+        self.mark_all_stale(&list.items, &list.bad);
         let replacement = Replacement {
             items: list.items,
             resource_version: version.clone(),

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | the server ends a watch, the connection breaks, nothing comes within the time asked for | it watches on from the last version, at once |
 //! | a watch ends within a second and without an event | it waits, and lists again |
+//! | a watch ends of which no version is known | it waits, and lists again: another one would not show what has gone meanwhile |
 //! | overloaded (429), no connection to be had | it waits, and watches on from the last version |
 //! | the version is forgotten (410) | it waits, and lists again at the last version; if the list says so too, without a version |
 //! | anything else | it waits, and lists again |
@@ -79,7 +80,7 @@ pub use store::{ReflectorStore, Replacement};
 
 use crate::defaults;
 use crate::source::ListerWatcher;
-use crate::{BadObject, Error, ErrorKind, ObjectKey, ResourceVersion};
+use crate::{BadObject, Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 use status::StatusWriter;
 
 /// Keeps a store equal to what a source has: client-go's `Reflector`.
@@ -100,6 +101,8 @@ pub struct Reflector {
     /// Streaming lists in a row that ended without their bookmark.
     streams_without_end: u32,
     last_opening: Option<Instant>,
+    /// The server has sent bookmarks: a watch without any is suspicious.
+    sends_bookmarks: bool,
     stale_objects: BTreeMap<ObjectKey, &'static str>,
     /// What was last logged as a warning, so that it is not said again and again.
     last_warning: Option<String>,
@@ -150,6 +153,7 @@ impl Reflector {
             paginated_result: false,
             streams_without_end: 0,
             last_opening: None,
+            sends_bookmarks: false,
             stale_objects: BTreeMap::new(),
             last_warning: None,
         }
@@ -257,7 +261,10 @@ impl Reflector {
         if token.is_cancelled() {
             return Ok(());
         }
-        token.run_until_cancelled(self.cycle()).await.map_or(Ok(()), |failure| Err(failure.error))
+        let failure = token.run_until_cancelled(self.cycle()).await;
+        // Until it is called again nobody watches.
+        self.status.phase(if failure.is_some() { Phase::BackingOff } else { Phase::Stopped });
+        failure.map_or(Ok(()), |failure| Err(failure.error))
     }
 
     /// One cycle, which ends with a failure only.
@@ -324,33 +331,49 @@ impl Reflector {
     /// An object came in a form that cannot be used, and what was known of it stands.
     fn mark_stale(&mut self, key: &ObjectKey, object: &BadObject) {
         if self.stale_objects.insert(key.clone(), object.problem) != Some(object.problem) {
-            tracing::warn!(%object, "an object keeps its last good state");
-            self.status.stale_objects(self.stale_objects.clone());
+            self.warn_stale(object);
+            self.status.stale_objects(&self.stale_objects);
         }
     }
 
     /// The same for all of a list. Those of the list before are forgotten, and not mentioned again.
-    fn mark_all_stale(&mut self, objects: &[BadObject]) {
+    fn mark_all_stale(&mut self, good: &[Object], bad: &[BadObject]) {
         let before = std::mem::take(&mut self.stale_objects);
-        for object in objects {
+        if !before.is_empty() && bad.iter().any(|object| object.key.is_none()) {
+            // Any of them may be the one that could not be told apart.
+            self.stale_objects = before.clone();
+            for object in good {
+                self.stale_objects.remove(object.key());
+            }
+        }
+        for object in bad {
             let Some(key) = &object.key else {
                 self.status.unreadable_object();
                 continue;
             };
             if before.get(key) != Some(&object.problem) {
-                tracing::warn!(%object, "an object keeps its last good state");
+                self.warn_stale(object);
             }
             self.stale_objects.insert(key.clone(), object.problem);
         }
         if before != self.stale_objects {
-            self.status.stale_objects(self.stale_objects.clone());
+            self.status.stale_objects(&self.stale_objects);
+        }
+    }
+
+    /// A server that sends nothing but bad objects shall not fill the log.
+    fn warn_stale(&self, object: &BadObject) {
+        if self.stale_objects.len() <= defaults::NAMED_STALE_OBJECTS {
+            tracing::warn!(%object, "an object keeps its last good state");
+        } else {
+            tracing::debug!(%object, "an object keeps its last good state");
         }
     }
 
     /// An object came in a form that can be used.
     fn unmark_stale(&mut self, key: &ObjectKey) {
         if !self.stale_objects.is_empty() && self.stale_objects.remove(key).is_some() {
-            self.status.stale_objects(self.stale_objects.clone());
+            self.status.stale_objects(&self.stale_objects);
         }
     }
 }

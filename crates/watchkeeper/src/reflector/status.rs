@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::time::Instant;
 
-use crate::{Error, ObjectKey, ResourceVersion};
+use crate::{Error, ObjectKey, ResourceVersion, defaults};
 
 /// What the reflector is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,9 @@ pub struct ReflectorStatus {
     pub watch_restarts: BTreeMap<Reason, u64>,
     /// Lists after the first one that was attempted.
     pub relists: BTreeMap<Reason, u64>,
-    /// Objects of which the newest state could not be used; what was known before still stands.
+    /// How many objects there are of which the newest state could not be used; what was known before still stands.
+    pub stale_object_count: u64,
+    /// The first hundred of them, and what is wrong with each.
     pub stale_objects: BTreeMap<ObjectKey, &'static str>,
     /// Objects that could not even be told apart, because their keys could not be read.
     pub unreadable_objects: u64,
@@ -161,6 +163,7 @@ impl StatusReader {
             resource_version: cell.version.get(),
             watch_restarts: count(&cell.watch_restarts),
             relists: count(&cell.relists),
+            stale_object_count: cell.stale_object_count.load(Relaxed),
             stale_objects: (**cell.stale_objects.load()).clone(),
             unreadable_objects: cell.unreadable_objects.load(Relaxed),
             wrong_kind: cell.wrong_kind.load(Relaxed),
@@ -189,6 +192,7 @@ struct Cell {
     version: VersionCell,
     watch_restarts: [AtomicU64; REASONS.len()],
     relists: [AtomicU64; REASONS.len()],
+    stale_object_count: AtomicU64,
     stale_objects: ArcSwap<BTreeMap<ObjectKey, &'static str>>,
     unreadable_objects: AtomicU64,
     wrong_kind: AtomicU64,
@@ -213,6 +217,7 @@ impl StatusWriter {
             version: VersionCell::default(),
             watch_restarts: Default::default(),
             relists: Default::default(),
+            stale_object_count: AtomicU64::default(),
             stale_objects: ArcSwap::default(),
             unreadable_objects: AtomicU64::default(),
             wrong_kind: AtomicU64::default(),
@@ -267,8 +272,11 @@ impl StatusWriter {
         self.0.relists[reason as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn stale_objects(&self, objects: BTreeMap<ObjectKey, &'static str>) {
-        self.0.stale_objects.store(Arc::new(objects));
+    /// Only so many are named: a server that sends thousands of bad objects shall not have them copied for each.
+    pub(super) fn stale_objects(&self, objects: &BTreeMap<ObjectKey, &'static str>) {
+        self.0.stale_object_count.store(objects.len() as u64, Relaxed);
+        let named = objects.iter().take(defaults::NAMED_STALE_OBJECTS);
+        self.0.stale_objects.store(Arc::new(named.map(|(key, problem)| (key.clone(), *problem)).collect()));
     }
 
     pub(super) fn unreadable_object(&self) {

@@ -15,7 +15,7 @@ use super::watch::OpenWatch;
 use super::{Failure, Phase, Reflector};
 use crate::pager::PagedList;
 use crate::reflector::trace::Trace;
-use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent};
+use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent, later};
 use crate::{BadObject, Error, ErrorKind, Object, ObjectKey, ResourceVersion, defaults};
 
 /// What the stream has shown so far. Only at its end is it known to be the whole state.
@@ -65,6 +65,10 @@ impl Reflector {
                 }
                 self.back_off(&error).await;
             } else {
+                if error.retry_after().is_some() {
+                    self.back_off(&error).await;
+                    self.status.phase(Phase::Listing);
+                }
                 return Ok(None);
             }
         }
@@ -100,7 +104,7 @@ impl Reflector {
                     }
                     continue;
                 }
-                () = sleep_until(arrived + silence) => return Err(silent(silence)),
+                () = sleep_until(later(arrived, silence)) => return Err(silent(silence)),
                 () = sleep_until(deadline) => return Err(without_end("took longer than its timeout")),
             };
             self.status.contact();
@@ -142,6 +146,10 @@ impl Reflector {
             WatchEvent::Bad(object) | WatchEvent::DeletedBad(object) => initial.unreadable.push(object),
             WatchEvent::WrongKind(object) => {
                 self.wrong_kind(&object);
+                // As in a list, it may stand where one of ours should. (A bookmark has no key.)
+                if object.key.is_some() {
+                    initial.unreadable.push(BadObject { key: None, ..object });
+                }
             }
             WatchEvent::Unknown(_) => {
                 self.status.unknown_event();

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::retry::RetryWithDeadline;
 use super::status::Phase;
 use super::{Failure, Reason, Reflector};
-use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream};
+use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream, later};
 use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
 
 /// A watch that is open.
@@ -29,6 +29,8 @@ pub(super) struct OpenWatch {
     /// It began at no version or at 0. Then the first ADDED events are the state, in no order, and their versions say
     /// nothing of where to go on from.
     unordered: bool,
+    /// The store has refused a change.
+    refused: bool,
 }
 
 /// How a watch came to its end.
@@ -69,8 +71,8 @@ impl Reflector {
                         self.watch_again_after(&error).await;
                         continue;
                     }
-                    // The answer's headers did not come within the watch's whole time.
-                    Err(error) if error.kind() == ErrorKind::Timeout => {
+                    // The answer's headers did not come within the watch's whole time. (What is over at once is a failure.)
+                    Err(error) if error.kind() == ErrorKind::Timeout && self.last_opening_was_long_ago() => {
                         self.watch_again(Reason::TimedOut, Some(&error));
                         continue;
                     }
@@ -85,11 +87,11 @@ impl Reflector {
                 End::Closed => (Reason::Ended, None),
                 End::Broken(error) => (Reason::Disconnected, Some(error)),
                 End::TimedOut => (Reason::TimedOut, None),
-                End::Error(error) if error.is_too_many_requests() => {
+                End::Error(error) if error.is_too_many_requests() && self.version.is_exact() => {
                     self.watch_again_after(&error).await;
                     continue;
                 }
-                End::Error(error) if error.is_internal() && retry.after_failure() => {
+                End::Error(error) if error.is_internal() && self.version.is_exact() && retry.after_failure() => {
                     self.watch_again(Reason::InternalError, Some(&error));
                     continue;
                 }
@@ -99,6 +101,17 @@ impl Reflector {
             if watch.events == 0 && watch.opened.elapsed() < defaults::VERY_SHORT_WATCH {
                 let text = "the watch ended within a second and without an event";
                 return Error::new(ErrorKind::VeryShortWatch, text).into();
+            }
+            if !self.version.is_exact() {
+                // Another one would show what there is, and not what has gone meanwhile.
+                let no_version =
+                    || Error::new(ErrorKind::Disconnected, "the watch ended without a version to go on from");
+                return error.unwrap_or_else(no_version).into();
+            }
+            // A server that came back younger, from a backup, accepts a version that it has not reached, and is silent
+            // until it has. A list is told that there is no such version.
+            if watch.events == 0 && self.sends_bookmarks && watch.opened.elapsed() >= defaults::STALE_FLOOR {
+                return Error::new(ErrorKind::Timeout, "the watch brought nothing, not even a bookmark").into();
             }
             self.watch_again(reason, error.as_ref());
         }
@@ -112,7 +125,7 @@ impl Reflector {
         let opened = Instant::now();
         self.last_opening = Some(opened);
         let timeout = self.watch_timeout();
-        let deadline = opened + timeout + defaults::WATCH_TIMEOUT_GRACE;
+        let deadline = later(opened, timeout.saturating_add(defaults::WATCH_TIMEOUT_GRACE));
         let unordered = !options.resource_version.is_exact();
         let options = ListOptions { timeout: Some(timeout), allow_watch_bookmarks: true, ..options };
         let stream = match timeout_at(deadline, self.source.watch(options)).await {
@@ -130,7 +143,12 @@ impl Reflector {
             last_bookmark: None,
             longest_gap: Duration::ZERO,
             unordered,
+            refused: false,
         })
+    }
+
+    fn last_opening_was_long_ago(&self) -> bool {
+        self.last_opening.is_some_and(|opened| opened.elapsed() >= defaults::VERY_SHORT_WATCH)
     }
 
     fn watch_options(&self) -> ListOptions {
@@ -274,6 +292,7 @@ impl Reflector {
             }
             WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
                 watch.bookmark();
+                self.sends_bookmarks = true;
                 (self.store.bookmark(&resource_version), resource_version)
             }
             WatchEvent::Unknown(version) => {
@@ -286,7 +305,11 @@ impl Reflector {
         watch.events += 1;
         self.status.event();
         if let Err(error) = written {
-            tracing::error!(%error, "the store refused a change");
+            if std::mem::replace(&mut watch.refused, true) {
+                tracing::debug!(%error, "the store refused another change");
+            } else {
+                tracing::error!(%error, "the store refused a change; further ones of this watch are only counted");
+            }
             self.status.store_error();
             self.status.error(&error);
         }
@@ -299,7 +322,7 @@ impl Reflector {
 
     /// The watch will go on from here.
     fn move_version(&mut self, version: ResourceVersion) {
-        if version.is_unset() {
+        if version.is_unset() || version.as_str().len() > defaults::LONGEST_VERSION {
             return;
         }
         if version.compare(&self.version) == Some(std::cmp::Ordering::Less) {

@@ -7,12 +7,15 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
+use tokio::time::timeout;
 
 use crate::error::Status;
 use crate::{Error, ErrorKind};
 
 /// The most that is read of an answer that is an error.
 const MAX_ERROR_BODY: usize = 64 << 10;
+/// How long the rest of such an answer may take.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The next piece of data, or `None` at the end.
 pub(super) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Error> {
@@ -40,11 +43,15 @@ pub(super) async fn accept(response: Response<Body>) -> Result<Body, Error> {
         return Ok(body);
     }
     let mut text = BytesMut::new();
-    while text.len() < MAX_ERROR_BODY
-        && let Ok(Some(piece)) = next_piece(&mut body).await
-    {
-        text.extend_from_slice(&piece);
-    }
+    let read = async {
+        while text.len() < MAX_ERROR_BODY
+            && let Ok(Some(piece)) = next_piece(&mut body).await
+        {
+            text.extend_from_slice(&piece);
+        }
+    };
+    // The code says enough: a watch that was refused must not wait for the reason as long as one that was not.
+    let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     // What is no Status may be anything, and is not shown.
     let mut status = Status::parse(&text).unwrap_or_else(|| Status {
         message: head.status.canonical_reason().unwrap_or("the server gave no reason").into(),

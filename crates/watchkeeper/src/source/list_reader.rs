@@ -16,7 +16,7 @@ use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, not_json};
 use super::{BadObject, ListMetadata, ListPart};
 use crate::defaults::MAX_SKIPPED_FRAME;
-use crate::error::Status;
+use crate::error::{MAX_STATUS, Status};
 use crate::object::header;
 use crate::{Error, ErrorKind};
 
@@ -223,6 +223,9 @@ impl ListReader {
         if let Some(status) = self.status.as_mut().filter(|_| key != "kind") {
             status.extend_from_slice(format!(",{}:", serde_json::Value::from(key)).as_bytes());
             status.extend_from_slice(value);
+            if status.len() > MAX_STATUS {
+                return Err(malformed("the server sent a Status that is too large"));
+            }
         }
         Ok(None)
     }
@@ -277,7 +280,7 @@ impl ListReader {
     /// There is not all of an item yet.
     fn starve_in_item(&mut self) -> Result<Step, Error> {
         if self.input.len() <= self.max_frame {
-            self.wait_for = if self.ended { 0 } else { (self.input.len() * 2).min(self.max_frame + 1) };
+            self.wait_for = if self.ended { 0 } else { (self.input.len() * 2).min(self.max_frame.saturating_add(1)) };
             return Ok(Step::Starved);
         }
         let item = bad(&header::read_start(&self.input), TOO_LARGE);

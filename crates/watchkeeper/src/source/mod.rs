@@ -123,6 +123,12 @@ impl WatchStream {
     }
 }
 
+/// `at + by`; in thirty years if that is too large: by the longest time that there is people mean "never".
+pub(crate) fn later(at: tokio::time::Instant, by: std::time::Duration) -> tokio::time::Instant {
+    const FAR: std::time::Duration = std::time::Duration::from_secs(60 * 60 * 24 * 365 * 30);
+    at.checked_add(by).unwrap_or_else(|| at + FAR)
+}
+
 /// What is known of a source's streaming lists. Clones share it, so that a server's refusal is learnt once per server
 /// and resource, not once per reflector.
 #[derive(Debug, Clone, Default)]
@@ -136,7 +142,7 @@ impl StreamingLists {
 
     /// Use pages for this long.
     pub fn pause_for(&self, pause: std::time::Duration) {
-        *self.lock() = Some(tokio::time::Instant::now() + pause);
+        *self.lock() = Some(later(tokio::time::Instant::now(), pause));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<tokio::time::Instant>> {

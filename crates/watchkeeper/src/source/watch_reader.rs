@@ -8,7 +8,7 @@
 //! An event above the limit is not kept. Its key is read from what there is of it, its end is looked for without
 //! keeping anything, and if that does not come soon the connection is given up.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, bad_from_lossy, not_json};
@@ -18,12 +18,17 @@ use crate::error::Status;
 use crate::object::header::{self, RawHeader};
 use crate::{Error, ErrorKind, ResourceVersion};
 
+/// Longer types have no usual form: looking for the end of one that has none would take long, at each piece.
+const LONGEST_TYPE: usize = 32;
+
 /// Takes pieces of a stream, and gives out events.
 pub(super) struct WatchReader {
     expected: ExpectedKind,
     max_frame: usize,
     /// What was received and not read yet. While lines are joined, or one is incomplete, it begins with them.
     input: Bytes,
+    /// What follows an event on its line. It is read before the input, and then nothing else is under way.
+    rest: Bytes,
     ended: bool,
     state: State,
 }
@@ -51,12 +56,12 @@ enum Line {
 
 impl WatchReader {
     pub(super) fn new(expected: ExpectedKind, max_frame: usize) -> Self {
-        Self { expected, max_frame, input: Bytes::new(), ended: false, state: State::Line }
+        Self { expected, max_frame, input: Bytes::new(), rest: Bytes::new(), ended: false, state: State::Line }
     }
 
     /// Takes the next piece. All events of the piece before have been given out.
     pub(super) fn push(&mut self, piece: Bytes) {
-        debug_assert!(self.input.is_empty());
+        debug_assert!(self.input.is_empty() && self.rest.is_empty());
         self.input = piece;
     }
 
@@ -71,7 +76,7 @@ impl WatchReader {
 
     /// The next event of what was pushed, or `None` if it holds no further one. After [`end`](Self::end) `None` is the end.
     pub(super) fn next_event(&mut self) -> Result<Option<WatchEvent>, Error> {
-        while !self.input.is_empty() {
+        while !self.rest.is_empty() || !self.input.is_empty() {
             if let Some(event) = self.step()? {
                 return Ok(Some(event));
             }
@@ -103,6 +108,10 @@ impl WatchReader {
 
     /// Takes some bytes off the input.
     fn step(&mut self) -> Result<Option<WatchEvent>, Error> {
+        if !self.rest.is_empty() {
+            let line = std::mem::take(&mut self.rest);
+            return self.whole_line(line);
+        }
         match std::mem::replace(&mut self.state, State::Line) {
             State::Line => self.line(),
             State::Partial(line) => self.rest_of_line(line),
@@ -137,11 +146,17 @@ impl WatchReader {
         }
     }
 
-    fn keep_partial(&mut self, line: BytesMut) -> Result<Option<WatchEvent>, Error> {
+    fn keep_partial(&mut self, mut line: BytesMut) -> Result<Option<WatchEvent>, Error> {
+        // Else every piece would look at them again.
+        let spaces = line.len() - line.trim_ascii_start().len();
+        line.advance(spaces);
+        if line.is_empty() {
+            return Ok(None);
+        }
         if line.len() > self.max_frame {
             return self.oversized(line.freeze());
         }
-        if !looks_like_json(&line) && !line.trim_ascii().is_empty() {
+        if !looks_like_json(&line) {
             return Err(not_json());
         }
         self.state = State::Partial(line);
@@ -157,6 +172,8 @@ impl WatchReader {
                 self.put_back(line, length);
                 Ok(Some(event))
             }
+            // The rest of a line whose newline has not come.
+            _ if !line.ends_with(b"\n") => self.keep_partial(BytesMut::from(&*line)),
             Line::CutOff => {
                 let mut boundary = Boundary::default();
                 let _ = boundary.scan(&line);
@@ -205,20 +222,12 @@ impl WatchReader {
         }
     }
 
-    /// What was taken off the input beyond an event goes back. Only ever the tail of the piece that was pushed last, or
-    /// of one line: both are short of another event in all streams of real servers.
-    fn put_back(&mut self, line: Bytes, taken: usize) {
-        let rest = line.slice(taken..);
-        if rest.trim_ascii().is_empty() {
-            return;
-        }
-        if self.input.is_empty() {
-            self.input = rest;
-        } else {
-            let mut input = BytesMut::from(&*rest);
-            input.extend_from_slice(&self.input);
-            self.input = input.freeze();
-        }
+    /// What was taken off the input beyond an event is read next. It is not copied back: a line may hold many events.
+    fn put_back(&mut self, mut line: Bytes, taken: usize) {
+        line.advance(taken);
+        let spaces = line.len() - line.trim_ascii_start().len();
+        line.advance(spaces);
+        self.rest = line;
     }
 
     /// A line above the limit: an event that is too large, or several that are not.
@@ -229,7 +238,11 @@ impl WatchReader {
             Some(end) => {
                 self.put_back(line.clone(), end);
                 let event = line.slice(..end);
-                if end > self.max_frame { too_large(&event).map(Some) } else { self.whole_line(event) }
+                match self.read_line(&event) {
+                    _ if end > self.max_frame => too_large(&event).map(Some),
+                    Line::Event(event, _) => Ok(Some(event)),
+                    Line::CutOff | Line::Broken => self.broken(&event),
+                }
             }
         }
     }
@@ -271,7 +284,7 @@ impl WatchReader {
 
     /// The form in which every API server writes events: `{"type":"ADDED","object":{..}}`. One pass.
     fn read_usual(&self, line: &[u8]) -> Option<Line> {
-        let (event_type, json) = usual_form(line)?;
+        let (event_type, json) = usual_form(line).filter(|(_, json)| json.starts_with(b"{"))?;
         let (header, length) = match header::read_prefix(json) {
             Ok(object) => object,
             Err(error) if error.is_eof() => return Some(Line::CutOff),
@@ -339,7 +352,7 @@ impl WatchReader {
 /// The type, and what begins with the object.
 fn usual_form(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = line.strip_prefix(b"{\"type\":\"")?;
-    let event_type = &rest[..memchr::memchr(b'"', rest)?];
+    let event_type = &rest[..memchr::memchr(b'"', &rest[..rest.len().min(LONGEST_TYPE)])?];
     Some((event_type, rest[event_type.len()..].strip_prefix(b"\",\"object\":")?))
 }
 

@@ -5,6 +5,7 @@ mod support;
 
 mod bad_input;
 mod conformance;
+mod hostile;
 mod known_defects;
 mod list_reader;
 mod list_watch;
