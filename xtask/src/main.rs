@@ -6,14 +6,16 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   check    formatting, lints and documentation, as CI checks them
-  ci       all that CI does: `cargo test --workspace`, then `check`
+  soak     the random tests of the API server at length: 100,000 requests of each kind, 500 seeds of faults
+  ci       all that CI does: `cargo test --workspace`, then `check`, then `soak`
   help     this text";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1);
     let done = match command.as_deref() {
         Some("check") => check(),
-        Some("ci") => cargo("test", &["--workspace"], &[]) && check(),
+        Some("soak") => soak(),
+        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && soak(),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             true
@@ -34,6 +36,12 @@ fn check() -> bool {
     cargo("fmt", &["--all", "--check"], &[])
         && cargo("clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         && cargo("doc", &["--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn soak() -> bool {
+    let test = |name| ["-p", "watchkeeper-apiserver", "--test", name];
+    cargo("test", &test("random_requests"), &[("PROPTEST_CASES", "100000")])
+        && cargo("test", &test("faults"), &[("WATCHKEEPER_SEEDS", "500")])
 }
 
 /// Runs cargo in the repository, and says what it runs.

@@ -1,0 +1,149 @@
+//! Which groups, versions and resources there are: the documents that clients had before aggregated discovery.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::answer::Answer;
+use crate::failure::Failure;
+use crate::kinds::{Entry, Kind, Registry, Version};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Versions {
+    kind: &'static str,
+    versions: [&'static str; 1],
+    #[serde(rename = "serverAddressByClientCIDRs")]
+    addresses: [Address; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Address {
+    #[serde(rename = "clientCIDR")]
+    client_cidr: &'static str,
+    server_address: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupList {
+    kind: &'static str,
+    api_version: &'static str,
+    groups: Vec<Group>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    name: String,
+    versions: Vec<GroupVersion>,
+    preferred_version: GroupVersion,
+}
+
+#[derive(Serialize, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct GroupVersion {
+    group_version: String,
+    version: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    group_version: String,
+    resources: Vec<Entry>,
+}
+
+/// `/api`
+pub(super) fn core_versions() -> Answer {
+    answer(&Versions {
+        kind: "APIVersions",
+        versions: ["v1"],
+        addresses: [Address { client_cidr: "0.0.0.0/0", server_address: "127.0.0.1:6443" }],
+    })
+}
+
+/// `/apis`
+pub(super) fn groups(registry: &Registry) -> Answer {
+    answer(&GroupList { kind: "APIGroupList", api_version: "v1", groups: all_groups(registry) })
+}
+
+/// `/apis/<group>`
+pub(super) fn group(registry: &Registry, name: &str) -> Answer {
+    match all_groups(registry).into_iter().find(|group| group.name == name) {
+        Some(group) => answer(&Group { kind: Some("APIGroup"), api_version: Some("v1"), ..group }),
+        None => Answer::page_not_found(),
+    }
+}
+
+/// `/api/v1`, `/apis/<group>/<version>`
+pub(super) fn resources(registry: &Registry, group: &str, version: &str) -> Answer {
+    let kinds = registry.all();
+    let served: Vec<(&Arc<Kind>, &Version)> = kinds
+        .iter()
+        .filter(|kind| kind.group == group)
+        .filter_map(|kind| kind.version(version).map(|version| (kind, version)))
+        .collect();
+    let Some((_, first)) = served.first() else {
+        let known = group.is_empty() || kinds.iter().any(|kind| kind.group == group);
+        return if known { Failure::no_such_resource().into() } else { Answer::page_not_found() };
+    };
+    answer(&ResourceList {
+        kind: "APIResourceList",
+        // The core group's list has none, for reasons lost in time.
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: first.api_version.clone(),
+        resources: served.iter().flat_map(|(kind, version)| entries(kind, version)).collect(),
+    })
+}
+
+fn entries(kind: &Kind, version: &Version) -> Vec<Entry> {
+    let entry = Entry {
+        name: kind.plural.clone(),
+        singular_name: kind.singular.clone(),
+        namespaced: kind.namespaced,
+        kind: kind.kind.clone(),
+        verbs: version.verbs.clone(),
+        short_names: kind.short_names.clone(),
+        categories: kind.categories.clone(),
+        storage_version_hash: version.storage_version_hash.clone(),
+        ..Entry::default()
+    };
+    let subresources = version.subresources.iter().map(|subresource| subresource.entry.clone());
+    std::iter::once(entry).chain(subresources).collect()
+}
+
+fn all_groups(registry: &Registry) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for kind in registry.all().iter().filter(|kind| !kind.group.is_empty()) {
+        for version in &kind.versions {
+            let served = GroupVersion { group_version: version.api_version.clone(), version: version.name.clone() };
+            match groups.iter_mut().find(|group| group.name == kind.group) {
+                Some(group) if group.versions.contains(&served) => {}
+                Some(group) => group.versions.push(served),
+                None => groups.push(Group {
+                    kind: None,
+                    api_version: None,
+                    name: kind.group.clone(),
+                    versions: vec![served.clone()],
+                    preferred_version: served,
+                }),
+            }
+        }
+    }
+    groups
+}
+
+fn answer(document: &impl Serialize) -> Answer {
+    // Texts, numbers and lists of them always encode.
+    Answer::json(StatusCode::OK, serde_json::to_vec(document).unwrap_or_default())
+}

@@ -1,0 +1,256 @@
+//! The way in: a tower service.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use tower::{BoxError, Service};
+
+use super::accept::{accepts_gzip, representation};
+use super::answer::{Answer, Body};
+use super::options::Options;
+use super::route::{ResourcePath, Route};
+use super::{body, discovery, health};
+use crate::failure::Failure;
+use crate::faults;
+use crate::kinds::Kind;
+use crate::server::Inner;
+use crate::verbs::{self, Call};
+
+/// A server, as something that answers requests. Cheap to clone; [`ApiServer::service`](crate::ApiServer::service)
+/// makes it.
+///
+/// ```
+/// use http_body_util::{BodyExt, Empty};
+/// use tower::ServiceExt;
+/// use watchkeeper_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let server = ApiServer::new();
+/// let request = http::Request::get("/api/v1/namespaces/default").body(Empty::<bytes::Bytes>::new())?;
+/// let response = server.service().oneshot(request).await?;
+/// assert_eq!(response.status(), 200);
+/// let body = response.into_body().collect().await?.to_bytes();
+/// assert!(body.starts_with(br#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"default","#));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct ApiService {
+    pub(crate) server: Arc<Inner>,
+}
+
+/// The server was stopped or dropped; as a refused connection is for one behind a socket.
+#[derive(Debug, thiserror::Error)]
+#[error("the in-memory API server is gone")]
+struct Gone;
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        Box::pin(async move {
+            if server.stopping.is_cancelled() {
+                return Err(Gone.into());
+            }
+            let gzip = accepts_gzip(request.headers());
+            let stopping = server.stopping.clone();
+            let response = async {
+                match server.faults.is_active() {
+                    false => Ok(answer(server, request).await.into_response(gzip)),
+                    true => faults::answer(server, request, gzip).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => Err(Gone.into()),
+                response = response => response,
+            }
+        })
+    }
+}
+
+/// The answer to a request: every request has one.
+pub(crate) async fn answer<B>(server: Arc<Inner>, request: Request<B>) -> Answer
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let query = parts.uri.query().unwrap_or_default();
+    let is_get = parts.method == Method::GET;
+    let registry = &server.registry;
+    match Route::of(parts.uri.path()) {
+        Route::Health { endpoint, check } => match Options::of(query) {
+            Ok(options) => health::answer(&endpoint, check.as_deref(), &options),
+            Err(failure) => failure.into(),
+        },
+        Route::Unknown => Answer::page_not_found(),
+        Route::NoResource { group } if !knows_group(&server, &group) => Answer::page_not_found(),
+        Route::NoResource { .. } => Failure::no_such_resource().into(),
+        Route::Resource(path) if !knows_group(&server, &path.group) => Answer::page_not_found(),
+        Route::Resource(path) => {
+            let answer = resource(&server, path, &parts.method, query, &parts.headers, body).await;
+            answer.unwrap_or_else(Answer::from)
+        }
+        _ if !is_get => Failure::method_not_allowed().into(),
+        Route::Index => index(&server),
+        Route::Version => Answer::json(StatusCode::OK, server.version.clone()),
+        Route::CoreVersions => discovery::core_versions(),
+        Route::Groups => discovery::groups(registry),
+        Route::Group(group) => discovery::group(registry, &group),
+        Route::Resources { group, version } => discovery::resources(registry, &group, &version),
+    }
+}
+
+async fn resource<B>(
+    server: &Arc<Inner>,
+    path: ResourcePath,
+    method: &Method,
+    query: &str,
+    headers: &HeaderMap,
+    body: B,
+) -> Result<Answer, Failure>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let kind = server.registry.find(&path.group, &path.plural).ok_or_else(Failure::no_such_resource)?;
+    let version = kind.version(&path.version).ok_or_else(Failure::no_such_resource)?.name.clone();
+    let mut options = Options::of(query)?;
+    options.watch |= path.watch;
+    let verb = verb(&kind, &path, &version, method, &options)?;
+    let call = Call {
+        server: server.clone(),
+        kind,
+        version,
+        namespace: path.namespace,
+        name: path.name,
+        subresource: path.subresource,
+        options,
+        representation: representation(headers)?,
+        media_type: body::media_type(headers),
+        body: body::read(body).await?,
+    };
+    if let Some(subresource) = call.subresource.as_deref().filter(|name| !["status", "finalize"].contains(name)) {
+        return Err(match call.server.storage.get(&call.kind, &call.key()) {
+            Some(_) => Failure::not_implemented(format_args!("the subresource {subresource}")),
+            None => Failure::not_found(&call.kind, call.name()),
+        });
+    }
+    match verb {
+        Verb::Get => verbs::get::run(call).await,
+        Verb::List => verbs::list::run(call).await,
+        Verb::Watch => verbs::watch::run(call).await,
+        Verb::Create => verbs::create::run(call),
+        Verb::Update => verbs::update::run(call),
+        Verb::Patch => verbs::patch::run(call),
+        Verb::Delete => verbs::delete::run(call),
+        Verb::DeleteCollection => verbs::delete_collection::run(call),
+    }
+}
+
+/// What a request asks for, if it asks for objects of a kind that there is: what a fault may happen to.
+pub(crate) fn verb_of(
+    server: &Inner,
+    method: &Method,
+    uri: &Uri,
+) -> Option<(&'static str, Arc<Kind>, ResourcePath, Options)> {
+    let Route::Resource(path) = Route::of(uri.path()) else { return None };
+    let kind = server.registry.find(&path.group, &path.plural)?;
+    let mut options = Options::of(uri.query().unwrap_or_default()).ok()?;
+    options.watch |= path.watch;
+    let verb = verb(&kind, &path, &path.version, method, &options).ok()?;
+    Some((verb.name(), kind, path, options))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// What is to be done, if it can be done to this kind at this path.
+fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, options: &Options) -> Result<Verb, Failure> {
+    // Objects in namespaces are only reached through their namespace, others only without one.
+    if path.namespace.is_some() != kind.namespaced && (path.name.is_some() || path.namespace.is_some()) {
+        return Err(Failure::no_such_resource());
+    }
+    let version = kind.version(version).ok_or_else(Failure::no_such_resource)?;
+    let allowed = match &path.subresource {
+        None => &version.verbs,
+        Some(name) => &version.subresource(name).ok_or_else(Failure::no_such_resource)?.verbs,
+    };
+    let verb = match (method.as_str(), &path.name) {
+        ("GET", Some(_)) if path.watch => Verb::Watch,
+        ("GET", Some(_)) => Verb::Get,
+        ("GET", None) if options.watch => Verb::Watch,
+        ("GET", None) => Verb::List,
+        ("POST", None) if path.namespace.is_some() == kind.namespaced => Verb::Create,
+        ("POST", Some(_)) if path.subresource.is_some() => Verb::Create,
+        ("PUT", Some(_)) => Verb::Update,
+        ("PATCH", Some(_)) => Verb::Patch,
+        ("DELETE", Some(_)) => Verb::Delete,
+        ("DELETE", None) if path.namespace.is_some() == kind.namespaced => Verb::DeleteCollection,
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    if !allowed.iter().any(|allowed| allowed == verb.name()) {
+        return Err(Failure::method_not_allowed());
+    }
+    // Reviews, bindings and the like are calls, not objects.
+    if matches!(verb, Verb::Create) && path.subresource.is_none() && !version.allows("get") {
+        return Err(Failure::not_implemented(&kind.kind));
+    }
+    Ok(verb)
+}
+
+fn knows_group(server: &Inner, group: &str) -> bool {
+    group.is_empty() || server.registry.all().iter().any(|kind| kind.group == group)
+}
+
+/// `/`: the paths that there are.
+fn index(server: &Inner) -> Answer {
+    let mut paths: Vec<String> =
+        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"].map(str::to_owned).to_vec();
+    for kind in server.registry.all().iter().filter(|kind| !kind.group.is_empty()) {
+        paths.push(format!("/apis/{}", kind.group));
+        paths.extend(kind.versions.iter().map(|version| format!("/apis/{}", version.api_version)));
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    let document = serde_json::json!({ "paths": paths });
+    Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default())
+}

@@ -1,0 +1,164 @@
+//! Which kinds does the server have?
+//!
+//! All built-in kinds of Kubernetes 1.36, read from discovery documents of a real server, and the custom ones that were
+//! registered. A [`Kind`] is what is stored; it is served in one or more [`Version`]s, which differ in nothing but the
+//! `apiVersion` of their objects: there is no conversion.
+//!
+//! ```
+//! use watchkeeper_apiserver::{ApiServer, CustomResource};
+//!
+//! let server = ApiServer::new();
+//! server.register(CustomResource::namespaced("shop.example.com", "v1", "Order", "orders"))?;
+//! let kind = server.kind("shop.example.com", "orders").ok_or("no such kind")?;
+//! assert_eq!(kind.list_kind, "OrderList");
+//! assert!(server.kind("", "pods").is_some_and(|pods| pods.namespaced));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod built_in;
+mod custom;
+mod fields;
+mod registry;
+mod rules;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use built_in::server_version;
+pub use custom::{CustomResource, InvalidResource};
+pub(crate) use fields::FieldLabels;
+pub(crate) use registry::Registry;
+pub(crate) use rules::{NameRule, Rules};
+
+/// A kind of object, and how it is served.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kind {
+    /// The API group; the core group is empty.
+    pub group: String,
+    /// `Pod`
+    pub kind: String,
+    /// `PodList`
+    pub list_kind: String,
+    /// `pods`, as in paths.
+    pub plural: String,
+    /// `pod`
+    pub singular: String,
+    /// `po`
+    pub short_names: Vec<String>,
+    /// `all`
+    pub categories: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether it was registered at run time. Such objects are written with sorted keys, and keep kind and apiVersion
+    /// in lists.
+    pub custom: bool,
+    /// The versions that are served. Objects are stored in the first one.
+    pub versions: Vec<Version>,
+    pub(crate) fields: FieldLabels,
+    pub(crate) rules: Rules,
+    /// Where its objects are in the storage.
+    pub(crate) id: usize,
+}
+
+/// A kind in one version of its group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Version {
+    /// `v1`
+    pub name: String,
+    /// `apps/v1`
+    pub api_version: String,
+    /// What can be done with it.
+    pub verbs: Vec<String>,
+    /// `status`, `scale`, ...
+    pub subresources: Vec<Subresource>,
+    /// How every object begins: `{"kind":"Pod","apiVersion":"v1",`.
+    pub(crate) prefix: String,
+    pub(crate) storage_version_hash: String,
+}
+
+/// Something beneath an object that has verbs of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subresource {
+    /// `status`
+    pub name: String,
+    /// What can be done with it.
+    pub verbs: Vec<String>,
+    pub(crate) entry: Entry,
+}
+
+/// A line in the list of a group version's resources, in the order of Go's `APIResource`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) singular_name: String,
+    pub(crate) namespaced: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) short_names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) categories: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) storage_version_hash: String,
+}
+
+impl Kind {
+    /// `pods`, `deployments.apps`: how error texts call it.
+    pub fn resource(&self) -> String {
+        qualified(&self.plural, &self.group)
+    }
+
+    /// The version of this name.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// The version that objects are stored in.
+    pub(crate) fn storage_version(&self) -> &Version {
+        // A kind is only ever made with one or more versions.
+        &self.versions[0]
+    }
+
+    /// Whether status is written apart from the rest.
+    pub(crate) fn has_status(&self) -> bool {
+        self.versions.iter().any(|version| version.subresource("status").is_some())
+    }
+}
+
+impl Version {
+    pub(crate) fn new(group: &str, name: &str, kind: &str, custom: bool) -> Self {
+        let api_version = if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") };
+        // Built-in objects are written in the order of Go's structs, custom ones with sorted keys.
+        let prefix = match custom {
+            false => format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","#),
+            true => format!(r#"{{"apiVersion":"{api_version}","#),
+        };
+        Self {
+            name: name.to_owned(),
+            api_version,
+            verbs: Vec::new(),
+            subresources: Vec::new(),
+            prefix,
+            storage_version_hash: String::new(),
+        }
+    }
+
+    /// The subresource of this name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether a verb is allowed.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|allowed| allowed == verb)
+    }
+}
+
+/// `name.group`, or the name alone in the core group.
+pub(crate) fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}

@@ -1,0 +1,103 @@
+//! All kinds that there are, found by their path.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use super::{CustomResource, InvalidResource, Kind, built_in};
+
+/// The kinds of one server.
+pub(crate) struct Registry {
+    kinds: RwLock<Kinds>,
+}
+
+#[derive(Default)]
+struct Kinds {
+    /// By id.
+    all: Vec<Arc<Kind>>,
+    /// By group and plural.
+    ids: BTreeMap<(String, String), usize>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        let mut kinds = Kinds::default();
+        for kind in built_in::kinds() {
+            kinds.put(kind);
+        }
+        Self { kinds: RwLock::new(kinds) }
+    }
+
+    /// Adds a kind, or replaces the one of the same group and plural, whose objects stay.
+    pub(crate) fn register(&self, resource: CustomResource) -> Result<Arc<Kind>, InvalidResource> {
+        let kind = resource.into_kind()?;
+        Ok(self.kinds.write().unwrap_or_else(PoisonError::into_inner).put(kind))
+    }
+
+    /// The kind of this group and plural.
+    pub(crate) fn find(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
+        let kinds = self.read();
+        let id = kinds.ids.get(&(group.to_owned(), plural.to_owned()))?;
+        kinds.all.get(*id).cloned()
+    }
+
+    /// The kind of an object that says `apiVersion` and `kind`.
+    pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kinds = self.read();
+        kinds.all.iter().find(|k| k.group == group && k.kind == kind && k.version(version).is_some()).cloned()
+    }
+
+    /// All kinds, in the order in which they came.
+    pub(crate) fn all(&self) -> Vec<Arc<Kind>> {
+        self.read().all.clone()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Kinds> {
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kinds {
+    fn put(&mut self, mut kind: Kind) -> Arc<Kind> {
+        let path = (kind.group.clone(), kind.plural.clone());
+        let id = *self.ids.entry(path).or_insert(self.all.len());
+        kind.id = id;
+        let kind = Arc::new(kind);
+        match self.all.get_mut(id) {
+            Some(known) => *known = kind.clone(),
+            None => self.all.push(kind.clone()),
+        }
+        kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registered_kind_is_found_and_replaced_by_its_path() {
+        let registry = Registry::new();
+        let order = CustomResource::namespaced("shop.example.com", "v1", "Order", "orders");
+        let first = registry.register(order.clone()).expect("a kind");
+        let second = registry.register(order.version("v2")).expect("a kind");
+        assert_eq!(first.id, second.id);
+        assert_eq!(registry.find("shop.example.com", "orders").expect("a kind").versions.len(), 2);
+        assert!(registry.of_object("shop.example.com/v2", "Order").is_some());
+        assert!(registry.of_object("shop.example.com/v3", "Order").is_none());
+        assert!(registry.of_object("v1", "Pod").is_some());
+    }
+
+    #[test]
+    fn a_kind_that_no_path_can_name_is_refused() {
+        let registry = Registry::new();
+        for (group, version, kind, plural) in [
+            ("nodot", "v1", "Order", "orders"),
+            ("shop.example.com", "V1", "Order", "orders"),
+            ("shop.example.com", "v1", "Or\"der", "orders"),
+            ("shop.example.com", "v1", "Order", "or/ders"),
+        ] {
+            assert!(registry.register(CustomResource::namespaced(group, version, kind, plural)).is_err());
+        }
+    }
+}

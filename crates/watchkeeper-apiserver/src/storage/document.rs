@@ -1,0 +1,104 @@
+//! An object while it is being worked on: a tree, without what the storage adds.
+
+use serde_json::{Map, Value};
+
+/// The parts of an object, without kind, apiVersion and resourceVersion: the version that it is served in and the write
+/// decide those. Its metadata is always a map.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document(Value);
+
+impl Default for Document {
+    /// An object without anything.
+    fn default() -> Self {
+        Self(Value::Object(Map::new()))
+    }
+}
+
+impl Document {
+    /// Of an object as it was sent. What is no map, or has metadata that is none, is no document.
+    pub(crate) fn new(object: Value) -> Option<Self> {
+        let Value::Object(mut map) = object else { return None };
+        map.remove("kind");
+        map.remove("apiVersion");
+        let metadata = map.entry("metadata").or_insert(Value::Null);
+        match metadata {
+            Value::Null => *metadata = Value::Object(Map::new()),
+            Value::Object(metadata) => {
+                metadata.remove("resourceVersion");
+            }
+            _ => return None,
+        }
+        Some(Self(Value::Object(map)))
+    }
+
+    pub(crate) fn as_value(&self) -> &Value {
+        &self.0
+    }
+
+    pub(crate) fn map(&self) -> &Map<String, Value> {
+        // `new` makes nothing else.
+        static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+        self.0.as_object().unwrap_or(&EMPTY)
+    }
+
+    pub(crate) fn map_mut(&mut self) -> &mut Map<String, Value> {
+        as_map(&mut self.0)
+    }
+
+    pub(crate) fn metadata(&self) -> &Map<String, Value> {
+        static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+        self.0.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
+    }
+
+    pub(crate) fn metadata_mut(&mut self) -> &mut Map<String, Value> {
+        as_map(self.map_mut().entry("metadata").or_insert(Value::Null))
+    }
+
+    /// A text of the metadata; empty, if it is not there.
+    pub(crate) fn meta(&self, field: &str) -> &str {
+        self.metadata().get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Sets a text of the metadata, or removes it.
+    pub(crate) fn set_meta(&mut self, field: &str, value: impl Into<Value>) {
+        self.metadata_mut().insert(field.to_owned(), value.into());
+    }
+
+    pub(crate) fn generation(&self) -> i64 {
+        self.metadata().get("generation").and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.metadata().get("deletionTimestamp").is_some_and(|time| !time.is_null())
+    }
+
+    pub(crate) fn grace_period(&self) -> Option<i64> {
+        self.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64)
+    }
+
+    pub(crate) fn finalizers(&self) -> Vec<&str> {
+        let finalizers = self.metadata().get("finalizers").and_then(Value::as_array);
+        finalizers.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    pub(crate) fn labels(&self) -> Box<[(Box<str>, Box<str>)]> {
+        let labels = self.metadata().get("labels").and_then(Value::as_object);
+        // Sorted, as the map is.
+        labels
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
+            .collect()
+    }
+}
+
+/// A value as a map; whatever else it was is gone.
+fn as_map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("made a map above"),
+    }
+}

@@ -1,0 +1,111 @@
+//! The storage as a file: a line with the revision, then a line for each object.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::table::Table;
+use super::{Document, Storage, Stored};
+use crate::kinds::{Kind, Registry};
+
+/// A file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file itself.
+    #[error("the file cannot be used: {0}")]
+    Io(#[from] io::Error),
+    /// A line of it. Lines count from 1.
+    #[error("line {line} is no line of a saved storage: {reason}")]
+    Line {
+        /// Which one.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    revision: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    group: String,
+    resource: String,
+    object: Value,
+}
+
+impl Storage {
+    /// Writes everything that there is now; not the history.
+    pub(crate) fn save(&self, kinds: &[Arc<Kind>], out: &mut impl Write) -> Result<(), FileError> {
+        let (revision, tables) = {
+            let mut state = self.lock();
+            let tables: Vec<Vec<Arc<Stored>>> =
+                kinds.iter().map(|kind| state.table(kind.id).objects.values().cloned().collect()).collect();
+            (state.revision, tables)
+        };
+        writeln!(out, r#"{{"revision":{revision}}}"#)?;
+        for (kind, objects) in kinds.iter().zip(tables) {
+            for object in objects {
+                write!(out, r#"{{"group":"{}","resource":"{}","object":"#, kind.group, kind.plural)?;
+                out.write_all(object.json())?;
+                out.write_all(b"}\n")?;
+            }
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Puts what a file has in the place of everything. Revisions go on after the file's, so that none is used twice;
+    /// the past is not in the file, and is too old for everybody. Nothing changes if a line is bad.
+    pub(crate) fn load(&self, registry: &Registry, input: impl BufRead) -> Result<(), FileError> {
+        let mut lines = input.lines().enumerate().map(|(i, line)| (i + 1, line));
+        let bad = |line, reason| FileError::Line { line, reason };
+        let (_, head) = lines.next().ok_or_else(|| bad(1, "there is none"))?;
+        let head: Head = serde_json::from_str(&head?).map_err(|_| bad(1, "it has no revision"))?;
+        let mut loaded = Vec::new();
+        for (number, line) in lines {
+            let line: Line = serde_json::from_str(&line?).map_err(|_| bad(number, "it is no object with its kind"))?;
+            let kind = registry.find(&line.group, &line.resource).ok_or_else(|| bad(number, "its kind is unknown"))?;
+            let version = line.object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let revision = version.and_then(|version| version.parse::<u64>().ok());
+            let revision = revision.filter(|revision| *revision <= head.revision);
+            let revision = revision.ok_or_else(|| bad(number, "its version is none of this file"))?;
+            let document = Document::new(line.object).ok_or_else(|| bad(number, "it is no object"))?;
+            let key = key_of(&kind, &document).ok_or_else(|| bad(number, "it has no name"))?;
+            let fields = kind.fields.values(document.as_value());
+            let object = Stored::new(&kind, &key, &document, document.labels(), fields, revision);
+            loaded.push((kind, Arc::new(object)));
+        }
+        let mut state = self.lock();
+        // What was written before the load has used its revisions too.
+        let revision = head.revision.max(state.revision);
+        // Everybody who watches would be told nothing of this: all watches end, as they do when a server starts anew.
+        for table in &mut state.tables {
+            *table = Table::new(revision);
+        }
+        state.journal.clear();
+        state.revision = revision;
+        state.compacted = revision;
+        // What is loaded was written in another life.
+        state.journal.clear();
+        for (kind, object) in loaded {
+            state.table(kind.id).objects.insert(object.shared_key(), object);
+        }
+        self.revision.send_replace(revision);
+        Ok(())
+    }
+}
+
+/// `namespace/name`, or `name`; none without a name.
+fn key_of(kind: &Kind, document: &Document) -> Option<String> {
+    let name = document.meta("name");
+    match (name.is_empty(), kind.namespaced) {
+        (true, _) => None,
+        (false, true) => Some(format!("{}/{name}", document.meta("namespace"))),
+        (false, false) => Some(name.to_owned()),
+    }
+}

@@ -1,0 +1,177 @@
+//! One object as it is kept.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::encode::{self, Encoded};
+use super::{Change, Document};
+use crate::kinds::{Kind, Version};
+
+/// An object: its bytes, and what lists and watches ask of it.
+pub struct Stored {
+    key: Arc<str>,
+    uid: Box<str>,
+    revision: u64,
+    deleting: bool,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the kind's selectable fields, in their order.
+    fields: Box<[Box<str>]>,
+    encoded: Encoded,
+}
+
+impl Stored {
+    pub(super) fn new(
+        kind: &Kind,
+        key: &str,
+        document: &Document,
+        labels: Box<[(Box<str>, Box<str>)]>,
+        fields: Box<[Box<str>]>,
+        revision: u64,
+    ) -> Self {
+        let encoded = encode::encode(kind, document, Some(revision));
+        Self {
+            key: key.into(),
+            uid: document.meta("uid").into(),
+            revision,
+            deleting: document.is_deleting(),
+            labels,
+            fields,
+            encoded,
+        }
+    }
+
+    /// An object that is shown and not kept: what a dry run, or an update that deleted it, answers with.
+    pub(crate) fn preview(kind: &Kind, key: &str, document: &Document, revision: Option<u64>) -> Self {
+        let encoded = encode::encode(kind, document, revision);
+        let fields = kind.fields.values(document.as_value());
+        Self {
+            key: key.into(),
+            uid: document.meta("uid").into(),
+            revision: revision.unwrap_or_default(),
+            deleting: document.is_deleting(),
+            labels: document.labels(),
+            fields,
+            encoded,
+        }
+    }
+
+    /// `namespace/name`, or `name`.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The namespace; none, if the kind has none.
+    pub fn namespace(&self) -> Option<&str> {
+        self.key.split_once('/').map(|(namespace, _)| namespace)
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.key.split_once('/').map_or(&self.key, |(_, name)| name)
+    }
+
+    /// The identity that tells an object from another one of the same name.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The revision of the write that made it.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Whether it is being deleted, and something holds it.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+
+    /// The object as JSON, in the version that it is stored in.
+    pub fn json(&self) -> &Bytes {
+        &self.encoded.body
+    }
+
+    pub(super) fn shared_key(&self) -> Arc<str> {
+        self.key.clone()
+    }
+
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let found = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
+        Some(&self.labels[found].1)
+    }
+
+    /// The value of a selectable field.
+    pub(crate) fn field(&self, kind: &Kind, name: &str) -> &str {
+        match name {
+            "metadata.name" => self.name(),
+            "metadata.namespace" => self.namespace().unwrap_or_default(),
+            _ => kind.fields.position(name).and_then(|i| self.fields.get(i)).map_or("", |value| value),
+        }
+    }
+
+    /// The tree that it was made from.
+    pub(crate) fn document(&self) -> Document {
+        let tree = serde_json::from_slice(&self.encoded.body).unwrap_or(Value::Null);
+        // The bytes were written from a document: they are one.
+        Document::new(tree).unwrap_or_default()
+    }
+
+    /// Its bytes in a version of its kind, after `{"kind":...,"apiVersion":...,` or what the version begins with.
+    pub(crate) fn rest(&self, kind: &Kind) -> &[u8] {
+        &self.encoded.body[kind.storage_version().prefix.len()..]
+    }
+
+    /// The whole object in a version of its kind.
+    pub(crate) fn in_version(&self, kind: &Kind, version: &Version) -> Bytes {
+        if version.name == kind.storage_version().name {
+            return self.encoded.body.clone();
+        }
+        [version.prefix.as_bytes(), self.rest(kind)].concat().into()
+    }
+
+    /// Its metadata, as `PartialObjectMetadata` shows it.
+    pub(crate) fn metadata(&self, kind: &Kind) -> Bytes {
+        let slice = self.encoded.body.slice(self.encoded.metadata.clone());
+        match kind.custom {
+            false => slice,
+            true => match serde_json::from_slice(&slice) {
+                Ok(Value::Object(metadata)) => encode::metadata_in_order(&metadata).into(),
+                _ => slice,
+            },
+        }
+    }
+
+    /// The same object with another version: what a deletion shows.
+    pub(crate) fn stamped(&self, revision: u64) -> Self {
+        let version = self.encoded.version.clone();
+        let digits = revision.to_string();
+        let body = &self.encoded.body;
+        let stamped = [&body[..version.start], digits.as_bytes(), &body[version.end..]].concat();
+        let longer = digits.len().wrapping_sub(version.len());
+        let metadata = self.encoded.metadata.start..self.encoded.metadata.end.wrapping_add(longer);
+        let version = version.start..version.start + digits.len();
+        Self {
+            key: self.key.clone(),
+            uid: self.uid.clone(),
+            revision,
+            deleting: self.deleting,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            encoded: Encoded { body: stamped.into(), version, metadata },
+        }
+    }
+}
+
+/// No part of the object: only what identifies it.
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}", self.key, self.revision)
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} -> {:?} at {}", self.before(), self.after(), self.revision())
+    }
+}

@@ -1,0 +1,81 @@
+//! `POST` to a collection.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::{Call, initial, validate, write};
+use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
+use crate::failure::{Cause, Failure};
+use crate::http::answer::Answer;
+use crate::http::body::{self, Sent};
+use crate::storage::{Document, Expect, Stored};
+
+pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    let dry_run = call.options.is_dry_run("CreateOptions")?;
+    let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
+    let object = create(&call, sent, dry_run)?;
+    call.shown(StatusCode::CREATED, &object)
+}
+
+/// Makes an object of what was sent.
+pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Stored>, Failure> {
+    let (server, kind) = (&call.server, &call.kind);
+    if sent.revision()?.is_some() {
+        return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
+    }
+    let mut document = sent.document;
+    write::place(call, &mut document)?;
+    write::check_namespace(call, document.meta("name"), dry_run)?;
+    let prefix = generated_prefix(&document);
+    if prefix.is_none() && document.meta("name").is_empty() {
+        let cause = Cause::required("metadata.name", "name or generateName is required");
+        return Err(Failure::invalid(&kind.kind, &kind.group, "", vec![cause]));
+    }
+    write::strip(&mut document);
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        document.metadata_mut().remove(field);
+    }
+    document.set_meta("uid", server.random.uid());
+    document.set_meta("creationTimestamp", server.clock.now());
+    if kind.rules.generation {
+        document.set_meta("generation", 1);
+    }
+    initial::apply(kind, &mut document);
+    initial::convert(kind, &mut document);
+
+    let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };
+    loop {
+        if let Some(prefix) = &prefix {
+            document.set_meta("name", format!("{prefix}{}", server.random.suffix()));
+        }
+        initial::apply_name(kind, &mut document);
+        validate::validate(kind, &document, None)?;
+        let name = document.meta("name").to_owned();
+        let key = call.key_of(&name);
+        let created = match dry_run {
+            true if server.storage.get(kind, &key).is_none() => {
+                return Ok(Arc::new(Stored::preview(kind, &key, &document, None)));
+            }
+            true => None,
+            false => server.storage.put(kind, &key, &document, Expect::Absent).ok(),
+        };
+        attempts -= 1;
+        match created {
+            Some(created) => return Ok(created),
+            None if attempts > 0 => {}
+            None if prefix.is_some() => return Err(Failure::generated_name_exists(kind, &name)),
+            None => return Err(Failure::already_exists(kind, &name)),
+        }
+    }
+}
+
+/// What a generated name begins with, if one is to be generated.
+fn generated_prefix(document: &Document) -> Option<String> {
+    let prefix = document.meta("generateName");
+    if prefix.is_empty() || !document.meta("name").is_empty() {
+        return None;
+    }
+    let end = prefix.char_indices().map(|(i, c)| i + c.len_utf8()).take_while(|end| *end <= GENERATED_PREFIX).last();
+    Some(prefix[..end.unwrap_or(0)].to_owned())
+}

@@ -1,0 +1,136 @@
+//! What can be done with objects?
+//!
+//! One file for each verb, all of one shape: `run` takes a [`Call`] and answers it. What the writing verbs have in
+//! common is in `write`, what they refuse in `validate`, and what a new object gets in `initial`.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Node;
+//! use kube_client::{Api, api::{DeleteParams, Patch, PatchParams}};
+//! use serde_json::json;
+//! use watchkeeper_apiserver::ApiServer;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::new();
+//! let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "finalizers": ["example.com/hold"]}});
+//! server.create(node)?;
+//!
+//! let nodes: Api<Node> = Api::all(server.client());
+//! nodes.delete("n1", &DeleteParams::default()).await?;
+//! assert!(nodes.get("n1").await?.metadata.deletion_timestamp.is_some());
+//! let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+//! nodes.patch("n1", &PatchParams::default(), &patch).await?;
+//! assert!(nodes.get_opt("n1").await?.is_none());
+//! # Ok(()) }
+//! ```
+
+mod continue_token;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod delete_collection;
+pub(crate) mod get;
+mod initial;
+pub(crate) mod list;
+pub(crate) mod patch;
+pub(crate) mod update;
+mod validate;
+pub(crate) mod watch;
+mod watch_stream;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+pub(crate) use validate::validate;
+pub(crate) use write::place;
+
+use crate::defaults::VERSION_WAIT;
+use crate::failure::Failure;
+use crate::http::accept::Representation;
+use crate::http::answer::Answer;
+use crate::http::options::Options;
+use crate::kinds::{Kind, Version};
+use crate::selectors::{FieldSelector, LabelSelector};
+use crate::server::Inner;
+use crate::storage::{Filter, Shape, Stored};
+
+/// A request for a resource, with everything read that it brought along.
+pub(crate) struct Call {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) kind: Arc<Kind>,
+    /// One of the kind's versions.
+    pub(crate) version: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    /// `status`, `finalize` or nothing.
+    pub(crate) subresource: Option<String>,
+    pub(crate) options: Options,
+    pub(crate) representation: Representation,
+    pub(crate) media_type: String,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    pub(crate) fn version(&self) -> &Version {
+        self.kind.version(&self.version).unwrap_or_else(|| self.kind.storage_version())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn is_status(&self) -> bool {
+        self.subresource.as_deref() == Some("status")
+    }
+
+    /// The key of the object of this name here.
+    pub(crate) fn key_of(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix())
+    }
+
+    pub(crate) fn key(&self) -> String {
+        self.key_of(self.name())
+    }
+
+    /// What all keys here begin with.
+    pub(crate) fn prefix(&self) -> String {
+        self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default()
+    }
+
+    /// Which objects are meant.
+    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
+        let bad = |text: String| Failure::bad_request(text);
+        let labels: LabelSelector = self.options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
+        let fields = &self.options.field_selector;
+        // The old path of a watch on one object.
+        let one = self.name.as_ref().map(|name| format!("metadata.name={name}"));
+        let fields: FieldSelector = one.as_ref().unwrap_or(fields).parse().map_err(|error| bad(format!("{error}")))?;
+        let fields = fields.renamed(|name| self.kind.fields.resolve(name)).map_err(bad)?;
+        Ok(Filter { kind: self.kind.clone(), prefix: self.prefix(), labels, fields })
+    }
+
+    /// How one object is shown.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { version: self.version.clone(), partial: matches!(self.representation, Representation::Metadata { .. }) }
+    }
+
+    /// An answer with one object.
+    pub(crate) fn shown(&self, status: StatusCode, object: &Stored) -> Result<Answer, Failure> {
+        if self.representation == (Representation::Metadata { list: true }) {
+            return Err(Failure::wrong_representation(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
+                self.kind.kind
+            )));
+        }
+        Ok(Answer::json(status, self.shape().apply(&self.kind, object)))
+    }
+}
+
+/// Waits for a version that a read must not be older than.
+async fn reach(server: &Inner, revision: u64) -> Result<(), Failure> {
+    match tokio::time::timeout(VERSION_WAIT, server.storage.reached(revision)).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(Failure::too_large_version(revision, server.storage.revision())),
+    }
+}

@@ -1,0 +1,128 @@
+//! `PATCH` of an object: JSON patches and merge patches.
+
+use http::StatusCode;
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use super::validate::immutable;
+use super::{Call, update, write};
+use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT, PATCH_LOOKS, PATCH_OPERATIONS};
+use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::body::{self, Sent, is_within_depth, json_error, json_type};
+use crate::storage::Stored;
+
+/// What is to be done to an object.
+enum Patch {
+    Json(Vec<PatchOperation>),
+    Merge(Value),
+}
+
+pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    let dry_run = call.options.is_dry_run("PatchOptions")?;
+    let patch = Patch::of(&call.media_type, &call.body)?;
+    let object = write::update(&call, dry_run, |current| patched(&call, &patch, current))?;
+    call.shown(StatusCode::OK, &object)
+}
+
+impl Patch {
+    fn of(media_type: &str, body: &[u8]) -> Result<Self, Failure> {
+        // Strategic merge and apply come later.
+        let accepted = ["application/json-patch+json", "application/merge-patch+json"];
+        match media_type {
+            media_type if accepted.contains(&media_type) => {}
+            "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
+                return Err(Failure::unsupported_media_type(&accepted));
+            }
+            _ => return Err(Failure::unknown_media_type()),
+        }
+        let bad = |text: String| Failure::bad_request(format!("error decoding patch: {text}"));
+        let tree: Value = serde_json::from_slice(body).map_err(|error| bad(json_error(body, &error)))?;
+        let wrong = |tree: &Value, go_type: &str| {
+            bad(format!("json: cannot unmarshal {} into Go value of type {go_type}", json_type(tree)))
+        };
+        if media_type == "application/merge-patch+json" {
+            return match tree {
+                Value::Object(_) => Ok(Self::Merge(tree)),
+                Value::Null => Err(Failure::bad_request("Invalid JSON Patch")),
+                tree => Err(wrong(&tree, "map[string]interface {}")),
+            };
+        }
+        let Value::Array(operations) = tree else { return Err(wrong(&tree, "[]handlers.jsonPatchOp")) };
+        if operations.len() > PATCH_OPERATIONS {
+            return Err(Failure::too_many_operations(PATCH_OPERATIONS, operations.len()));
+        }
+        if let Some(bad) = operations.iter().find(|operation| !operation.is_object()) {
+            return Err(wrong(bad, "handlers.jsonPatchOp"));
+        }
+        let operations = operations.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        operations.map(Self::Json).map_err(|_| Failure::rejected())
+    }
+
+    fn apply(&self, object: &mut Value) -> Result<(), Failure> {
+        let operations = match self {
+            Self::Merge(patch) => {
+                json_patch::merge(object, patch);
+                return Ok(());
+            }
+            Self::Json(operations) => operations,
+        };
+        let mut growth = Growth { copied: 0, looked_at: PATCH_LOOKS };
+        for operation in operations {
+            growth.check(object, operation)?;
+            json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| Failure::rejected())?;
+        }
+        Ok(())
+    }
+}
+
+/// How a patch makes its object larger and deeper. Copies of copies, and what is moved beneath what was moved, would
+/// grow without bound.
+struct Growth {
+    /// Bytes; they may be as many as a body has.
+    copied: usize,
+    /// Values that may still be looked at.
+    looked_at: usize,
+}
+
+impl Growth {
+    fn check(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), Failure> {
+        let from = |pointer: &str| object.pointer(pointer).unwrap_or(&Value::Null);
+        let (path, value) = match operation {
+            PatchOperation::Add(add) => (&add.path, &add.value),
+            PatchOperation::Replace(replace) => (&replace.path, &replace.value),
+            PatchOperation::Move(relocation) => (&relocation.path, from(relocation.from.as_str())),
+            PatchOperation::Copy(copy) => (&copy.path, from(copy.from.as_str())),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+        };
+        let levels = DEPTH_LIMIT.saturating_sub(path.as_str().matches('/').count());
+        if !is_within_depth(value, levels, &mut self.looked_at) {
+            return Err(Failure::rejected());
+        }
+        if matches!(operation, PatchOperation::Copy(_)) {
+            self.copied += value.to_string().len();
+        }
+        if self.copied > BODY_LIMIT { Err(Failure::rejected()) } else { Ok(()) }
+    }
+}
+
+/// The object that a patch makes of the current one, in the version that was asked for.
+fn patched(call: &Call, patch: &Patch, current: &Stored) -> Result<Sent, Failure> {
+    let version = call.version();
+    let bytes = current.in_version(&call.kind, version);
+    let mut object: Value = serde_json::from_slice(&bytes).map_err(|_| Failure::internal("a stored object is bad"))?;
+    patch.apply(&mut object)?;
+    let Value::Object(map) = &object else { return Err(Failure::rejected()) };
+    let same_kind = map.get("kind").and_then(Value::as_str) == Some(&call.kind.kind);
+    let same_version = map.get("apiVersion").and_then(Value::as_str) == Some(&version.api_version);
+    if !same_kind || !same_version {
+        return Err(Failure::invalid_patch("kind and apiVersion are those of another object"));
+    }
+    let sent = body::from_tree(&call.kind, version, object).map_err(Failure::invalid_patch)?;
+    update::check_name(sent.document.meta("name"), call.name())?;
+    let uid = sent.document.meta("uid");
+    if !uid.is_empty() && uid != current.uid() {
+        return Err(immutable(&call.kind, call.name(), "uid", &uid.into()));
+    }
+    Ok(sent)
+}

@@ -1,0 +1,97 @@
+//! Whether an object may be as it is. What a kube-apiserver checks in specs, this server does not.
+
+use serde_json::Value;
+
+use crate::failure::{Cause, Failure};
+use crate::kinds::{Kind, NameRule};
+use crate::storage::Document;
+use crate::validation::{dns_label, label_key, label_value, path_segment, quoted, subdomain};
+
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
+
+/// Whether an object may be as it is, given what it was.
+pub(crate) fn validate(kind: &Kind, document: &Document, old: Option<&Document>) -> Result<(), Failure> {
+    let mut causes = Vec::new();
+    match old {
+        None => names(kind, document, &mut causes),
+        Some(old) => new_finalizers(old, document, &mut causes),
+    }
+    labels(document, &mut causes);
+    finalizers(kind, document, &mut causes);
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid(&kind.kind, &kind.group, document.meta("name"), causes))
+    }
+}
+
+/// A field that has been decided once and for all.
+pub(super) fn immutable(kind: &Kind, name: &str, field: &str, value: &Value) -> Failure {
+    let cause = Cause::invalid(&format!("metadata.{field}"), value, "field is immutable");
+    Failure::invalid(&kind.kind, &kind.group, name, vec![cause])
+}
+
+fn names(kind: &Kind, document: &Document, causes: &mut Vec<Cause>) {
+    let faults = |name: &str| match kind.rules.name {
+        NameRule::Subdomain => subdomain(name),
+        NameRule::Label => dns_label(name),
+        NameRule::PathSegment => path_segment(name),
+    };
+    for field in ["generateName", "name"] {
+        let name = document.meta(field);
+        // Something comes behind the dash of a prefix.
+        let checked = match name.strip_suffix('-') {
+            Some(rest) if field == "generateName" => format!("{rest}a"),
+            _ => name.to_owned(),
+        };
+        if name.is_empty() && field == "generateName" {
+            continue;
+        }
+        let field = format!("metadata.{field}");
+        causes.extend(faults(&checked).into_iter().map(|fault| Cause::invalid(&field, quoted(name), fault)));
+    }
+}
+
+fn labels(document: &Document, causes: &mut Vec<Cause>) {
+    let Some(Value::Object(labels)) = document.metadata().get("labels") else { return };
+    for (key, value) in labels {
+        let value = value.as_str().unwrap_or_default();
+        let invalid = |text: &str, fault| Cause::invalid("metadata.labels", quoted(text), fault);
+        causes.extend(label_key(key).into_iter().map(|fault| invalid(key, fault)));
+        causes.extend(label_value(value).into_iter().map(|fault| invalid(value, fault)));
+    }
+}
+
+fn finalizers(kind: &Kind, document: &Document, causes: &mut Vec<Cause>) {
+    let finalizers = document.finalizers();
+    for finalizer in &finalizers {
+        let invalid = |fault| Cause::invalid("metadata.finalizers", quoted(finalizer), fault);
+        causes.extend(label_key(finalizer).into_iter().map(invalid));
+    }
+    if !kind.group.is_empty() {
+        return;
+    }
+    for (i, finalizer) in finalizers.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+            let text = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(&format!("metadata.finalizers[{i}]"), quoted(finalizer), text));
+        }
+    }
+}
+
+/// Once an object is being deleted, nothing new may hold it.
+fn new_finalizers(old: &Document, document: &Document, causes: &mut Vec<Cause>) {
+    if !old.is_deleting() {
+        return;
+    }
+    let known = old.finalizers();
+    let new: Vec<String> = document.finalizers().iter().filter(|f| !known.contains(f)).map(|f| quoted(f)).collect();
+    if !new.is_empty() {
+        let text = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            new.join(", ")
+        );
+        causes.push(Cause::forbidden("metadata.finalizers", text));
+    }
+}

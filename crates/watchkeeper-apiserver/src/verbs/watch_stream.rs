@@ -1,0 +1,125 @@
+//! The events of a watch, one line each, for as long as it lasts.
+//!
+//! Nothing runs for a watch but this stream: whoever reads the body drives it. What is written meanwhile waits in the
+//! subscription's queue, which is bounded: a reader that is too slow finds the stream ended behind what was queued.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use tokio::time::{Instant, sleep_until};
+
+use crate::kinds::Kind;
+use crate::server::Inner;
+use crate::storage::{Delivery, EventType, Shape, Subscription, event_line};
+
+/// When bookmarks are due.
+pub(super) struct Bookmarks {
+    /// The one behind the initial events has not been sent.
+    pub(super) initial_end: bool,
+    /// The one shortly before the end.
+    pub(super) last: Option<Instant>,
+    pub(super) next: Instant,
+}
+
+/// The state of a watch.
+pub(super) struct WatchStream {
+    pub(super) server: Arc<Inner>,
+    pub(super) kind: Arc<Kind>,
+    pub(super) shape: Shape,
+    pub(super) subscription: Subscription,
+    /// Changes up to here are known to the client, even if they have not happened yet.
+    pub(super) after: u64,
+    pub(super) bookmarks: Option<Bookmarks>,
+    pub(super) deadline: Instant,
+}
+
+impl WatchStream {
+    pub(super) fn lines(self) -> BoxStream<'static, Bytes> {
+        stream::unfold(self, |mut watch| async move { watch.next().await.map(|line| (line, watch)) }).boxed()
+    }
+
+    /// The next line; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        let stopping = self.server.stopping.clone();
+        if stopping.is_cancelled() || Instant::now() >= self.deadline {
+            return None;
+        }
+        if let Some(object) = self.subscription.initial.pop_front() {
+            return Some(event_line(EventType::Added, &self.kind, &object, &self.shape));
+        }
+        if let Some(bookmarks) = &mut self.bookmarks
+            && std::mem::take(&mut bookmarks.initial_end)
+        {
+            return Some(self.bookmark(self.subscription.revision, true));
+        }
+        if let Some(delivery) = self.subscription.backlog.pop_front() {
+            return Some(self.line(&delivery));
+        }
+        loop {
+            let bookmark = self.bookmarks.as_ref().map_or(self.deadline, Bookmarks::due);
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return None,
+                delivery = self.subscription.live.recv() => match delivery {
+                    None => return None,
+                    Some(delivery) if delivery.change.revision() <= self.after => {}
+                    Some(delivery) => return Some(self.line(&delivery)),
+                },
+                () = sleep_until(self.deadline) => return None,
+                () = sleep_until(bookmark) => {
+                    // Only when everything before it has been told may a bookmark say so.
+                    if let Some(revision) = self.server.storage.progress(&self.subscription) {
+                        let pause = self.server.bookmark_pause();
+                        if let Some(bookmarks) = &mut self.bookmarks {
+                            bookmarks.sent(pause);
+                        }
+                        // Who asked for a version that is yet to come is promised nothing before it has come.
+                        if revision >= self.after {
+                            return Some(self.bookmark(revision, false));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn line(&self, delivery: &Delivery) -> Bytes {
+        delivery.change.line(delivery.event, &self.shape)
+    }
+
+    /// An object that has nothing but a version, and the mark of the end of the initial events.
+    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+        let annotations = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
+        let (kind, api_version) = match self.shape.partial {
+            true => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            false => (self.kind.kind.as_str(), self.shape.version_of(&self.kind).api_version.as_str()),
+        };
+        let version = format!(r#""resourceVersion":"{revision}""#);
+        let custom = self.kind.custom && !self.shape.partial;
+        let metadata = match (initial_end, custom) {
+            (false, _) => version,
+            (true, false) => format!("{version},{annotations}"),
+            (true, true) => format!("{annotations},{version}"),
+        };
+        let head = match custom {
+            false => format!(r#""kind":"{kind}","apiVersion":"{api_version}""#),
+            true => format!(r#""apiVersion":"{api_version}","kind":"{kind}""#),
+        };
+        format!("{{\"type\":\"BOOKMARK\",\"object\":{{{head},\"metadata\":{{{metadata}}}}}}}\n").into()
+    }
+}
+
+impl Bookmarks {
+    /// When the next one is to be sent.
+    fn due(&self) -> Instant {
+        self.last.map_or(self.next, |last| last.min(self.next))
+    }
+
+    /// One was sent: the next is due after a pause.
+    fn sent(&mut self, pause: std::time::Duration) {
+        let now = Instant::now();
+        self.last = self.last.filter(|last| *last > now);
+        self.next = now + pause;
+    }
+}

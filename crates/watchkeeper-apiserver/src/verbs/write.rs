@@ -1,0 +1,203 @@
+//! What all writes have in common.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::validate::{immutable, validate};
+use super::{Call, initial};
+use crate::failure::{Cause, Failure};
+use crate::http::body::Sent;
+use crate::kinds::Kind;
+use crate::server::Namespaces;
+use crate::storage::{Document, Expect, Stored};
+
+/// Puts an object where its path says, unless it says something else itself.
+pub(crate) fn place(call: &Call, document: &mut Document) -> Result<(), Failure> {
+    let namespace = call.namespace.as_deref().unwrap_or_default();
+    match document.meta("namespace") {
+        "" => {}
+        given if given == namespace => {}
+        _ => {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    match call.namespace.is_some() {
+        true => document.set_meta("namespace", namespace),
+        false => drop(document.metadata_mut().remove("namespace")),
+    }
+    Ok(())
+}
+
+/// New objects need a namespace that is there, and stays.
+pub(super) fn check_namespace(call: &Call, name: &str, dry_run: bool) -> Result<(), Failure> {
+    let Some(namespace) = &call.namespace else { return Ok(()) };
+    let server = &call.server;
+    let Some(kind) = server.registry.find("", "namespaces") else { return Ok(()) };
+    match server.storage.get(&kind, namespace) {
+        Some(found) if found.is_deleting() => Err(Failure::terminating(&call.kind, name, namespace)),
+        Some(_) => Ok(()),
+        None if server.settings.namespaces == Namespaces::Strict => Err(Failure::not_found(&kind, namespace)),
+        None if dry_run => Ok(()),
+        None => {
+            match server.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})) {
+                // Somebody else was faster: just as good.
+                Err(failure) if failure.reason() != "AlreadyExists" => Err(failure),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// Removes what clients may not decide, and what is as good as absent.
+pub(super) fn strip(document: &mut Document) {
+    for field in ["selfLink", "managedFields"] {
+        document.metadata_mut().remove(field);
+    }
+    document.metadata_mut().retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(entries) => !entries.is_empty(),
+        Value::Object(entries) => !entries.is_empty(),
+        _ => true,
+    });
+    document.map_mut().retain(|_, value| !value.is_null());
+}
+
+/// Changes an object into what `sent` makes of it, and tries again when somebody else was faster.
+pub(super) fn update(
+    call: &Call,
+    dry_run: bool,
+    sent: impl Fn(&Stored) -> Result<Sent, Failure>,
+) -> Result<Arc<Stored>, Failure> {
+    let (server, kind, key) = (&call.server, &call.kind, call.key());
+    loop {
+        let current = server.storage.get(kind, &key).ok_or_else(|| Failure::not_found(kind, call.name()))?;
+        let sent = sent(&current)?;
+        check_identity(call, &current, &sent)?;
+        let old = current.document();
+        let next = changed(call, &old, sent.document)?;
+        // Nothing has changed: nothing is written, and nobody is told.
+        if next == old {
+            return Ok(current);
+        }
+        let preview = |document| Arc::new(Stored::preview(kind, &key, document, Some(current.revision())));
+        if dry_run {
+            return Ok(preview(&next));
+        }
+        let expect = Expect::Revision(current.revision());
+        // The last finalizer is gone: the object goes too, and was never written without it.
+        if is_finished(kind, &next) {
+            match server.storage.delete(kind, &key, expect) {
+                Ok(_) => return Ok(preview(&next)),
+                Err(_) => continue,
+            }
+        }
+        if let Ok(written) = server.storage.put(kind, &key, &next, expect) {
+            return Ok(written);
+        }
+    }
+}
+
+/// Whether nothing holds a deleted object any longer.
+pub(super) fn is_finished(kind: &Kind, document: &Document) -> bool {
+    let held_by_spec = kind.group.is_empty()
+        && kind.plural == "namespaces"
+        && document.as_value().pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+    document.is_deleting()
+        && document.finalizers().is_empty()
+        && document.grace_period().unwrap_or_default() == 0
+        && !held_by_spec
+}
+
+/// An update must mean the object that is there, in the version that is there.
+fn check_identity(call: &Call, current: &Stored, sent: &Sent) -> Result<(), Failure> {
+    let kind = &call.kind;
+    let name = call.name();
+    let uid = sent.document.meta("uid");
+    if !uid.is_empty() && uid != current.uid() {
+        let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            kind.plural,
+            current.key(),
+            current.uid()
+        );
+        return Err(Failure::conflict(&kind.plural, &kind.group, name, text));
+    }
+    match sent.revision()? {
+        Some(revision) if revision != current.revision() => Err(Failure::modified(kind, name)),
+        None if !kind.rules.unconditional_update => {
+            let cause = Cause::invalid("metadata.resourceVersion", "0", "must be specified for an update");
+            Err(Failure::invalid(&kind.plural, &kind.group, name, vec![cause]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What an update makes of an object: the server's part of it stays, and of status and the rest only one may change.
+fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Failure> {
+    let kind = &call.kind;
+    // Of a namespace that is finalized nothing changes but what holds it.
+    if call.subresource.as_deref() == Some("finalize") {
+        let mut next = old.clone();
+        next.map_mut().insert("spec".to_owned(), sent.map().get("spec").cloned().unwrap_or_else(|| json!({})));
+        return Ok(next);
+    }
+    let mut next = sent;
+    place(call, &mut next)?;
+    strip(&mut next);
+    carry_over(call, old, &mut next)?;
+    let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
+    let status = status.cloned();
+    if call.is_status() {
+        let metadata = next.metadata().clone();
+        next = old.clone();
+        // Kinds of the core group take changes of the metadata along.
+        if kind.group.is_empty() {
+            next.map_mut().insert("metadata".to_owned(), Value::Object(metadata));
+        }
+    }
+    if kind.has_status() {
+        match status {
+            Some(status) => next.map_mut().insert("status".to_owned(), status),
+            None => next.map_mut().remove("status"),
+        };
+    }
+    initial::convert(kind, &mut next);
+    if kind.rules.generation && substance(kind, &next) != substance(kind, old) {
+        next.set_meta("generation", old.generation() + 1);
+    }
+    validate(kind, &next, Some(old))?;
+    Ok(next)
+}
+
+/// Keeps what only the server decides. That an object is being deleted cannot be taken back, nor brought about.
+fn carry_over(call: &Call, old: &Document, next: &mut Document) -> Result<(), Failure> {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if let Some(sent) = next.metadata().get(field)
+            && old.metadata().get(field) != Some(sent)
+        {
+            return Err(immutable(&call.kind, call.name(), field, sent));
+        }
+    }
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+        match old.metadata().get(field) {
+            Some(value) => next.set_meta(field, value.clone()),
+            None => drop(next.metadata_mut().remove(field)),
+        }
+    }
+    Ok(())
+}
+
+/// What a generation counts the changes of: all but metadata, and status where it is written apart.
+fn substance(kind: &Kind, document: &Document) -> Map<String, Value> {
+    let parts = document.map().iter();
+    parts
+        .filter(|(key, _)| *key != "metadata" && !(*key == "status" && kind.has_status()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,14 @@
+//! The conformance checks of the API server. Each test is named after its number in the project's checklist of the
+//! protocol: one number, one behaviour.
+
+#![allow(unreachable_pub)]
+
+mod support;
+
+mod around;
+mod deletions;
+mod lists;
+mod representations;
+mod selectors;
+mod watches;
+mod writes;

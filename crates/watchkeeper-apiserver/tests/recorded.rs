@@ -1,0 +1,115 @@
+//! The answers of a real kube-apiserver v1.36.4 to a script of requests, and ours to the same.
+//!
+//! `data/recorded.jsonl` has a request and its answer on each line; `data/README.md` says how it was made. What differs
+//! from run to run is masked: versions, uids, times and tokens. Lines with `skip` say why they are not compared.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tower::ServiceExt;
+use watchkeeper_apiserver::{ApiServer, CustomResource};
+
+#[derive(Deserialize)]
+struct Recorded {
+    method: String,
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: String,
+    /// A name for a part of the answer, which later requests use.
+    save: Option<(String, String)>,
+    status: u16,
+    content_type: String,
+    #[serde(default)]
+    answer: Value,
+    skip: Option<String>,
+}
+
+/// A value without what is different in every run, and without what this server does not keep.
+fn masked(value: Value, key: &str) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.into_iter().filter(|(key, _)| key != "managedFields");
+            Value::Object(kept.map(|(key, value)| (key.clone(), masked(value, &key))).collect::<Map<_, _>>())
+        }
+        Value::Array(values) => values.into_iter().map(|value| masked(value, "")).collect(),
+        Value::String(text) => match key {
+            "resourceVersion" if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() => "R".into(),
+            "continue" if !text.is_empty() => "C".into(),
+            _ => masked_text(&text).into(),
+        },
+        other => other,
+    }
+}
+
+/// A text with `U` for each uid in it, and `T` for each time.
+fn masked_text(text: &str) -> String {
+    let fits = |window: &[u8], pattern: &str| {
+        window.len() == pattern.len()
+            && window.iter().zip(pattern.bytes()).all(|(byte, expected)| match expected {
+                b'h' => byte.is_ascii_hexdigit(),
+                b'd' => byte.is_ascii_digit(),
+                expected => *byte == expected,
+            })
+    };
+    let patterns = [("hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh", "U"), ("dddd-dd-ddTdd:dd:ddZ", "T")];
+    let mut masked = String::new();
+    let mut rest = text;
+    'text: while let Some(c) = rest.chars().next() {
+        for (pattern, mask) in patterns {
+            if rest.as_bytes().get(..pattern.len()).is_some_and(|window| fits(window, pattern)) {
+                masked.push_str(mask);
+                rest = &rest[pattern.len()..];
+                continue 'text;
+            }
+        }
+        masked.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    masked
+}
+
+/// The events of a watch, a document, or a text.
+fn parsed(body: &str) -> Value {
+    if body.starts_with("{\"type\":") {
+        return body.lines().map(|line| masked(serde_json::from_str(line).expect("an event"), "")).collect();
+    }
+    serde_json::from_str(body).map_or_else(|_| body.trim().into(), |document| masked(document, ""))
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_those_of_a_kube_apiserver() {
+    let server = ApiServer::new();
+    let foos = CustomResource::namespaced("wks1.test", "v1", "Foo", "foos").version("v1beta1").with_status();
+    server.register(foos).expect("a kind");
+    let mut saved: BTreeMap<String, String> = BTreeMap::new();
+    let mut compared = 0;
+    for line in include_str!("../data/recorded.jsonl").lines() {
+        let recorded: Recorded = serde_json::from_str(line).expect("a recorded request");
+        let filled = |text: &str| saved.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+        let mut request = http::Request::builder().method(recorded.method.as_str()).uri(filled(&recorded.path));
+        for (name, value) in &recorded.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::from(filled(&recorded.body)))).expect("a request");
+        let (parts, body) = server.service().oneshot(request).await.expect("an answer").into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        let body = std::str::from_utf8(&body).expect("text");
+        if let Some((name, pointer)) = &recorded.save {
+            let document: Value = serde_json::from_str(body).unwrap_or_default();
+            let value = document.pointer(pointer).and_then(Value::as_str).unwrap_or("?");
+            saved.insert(name.clone(), value.to_owned());
+        }
+        if recorded.skip.is_some() {
+            continue;
+        }
+        let shown = format!("{} {} {}", recorded.method, recorded.path, recorded.body);
+        assert_eq!(parts.status, recorded.status, "{shown}: {body}");
+        assert_eq!(parts.headers["content-type"], recorded.content_type, "{shown}");
+        assert_eq!(parsed(body), recorded.answer, "{shown}");
+        compared += 1;
+    }
+    assert!(compared >= 190, "{compared}");
+}
