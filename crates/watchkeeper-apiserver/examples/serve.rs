@@ -1,8 +1,8 @@
 //! An API server for programs in any language: prints where its kubeconfig is, and serves until it is interrupted.
 //!
 //! ```text
-//! cargo run -p watchkeeper-apiserver --example serve -- /tmp/watchkeeper.kubeconfig
-//! kubectl --kubeconfig /tmp/watchkeeper.kubeconfig get --raw /api/v1/namespaces
+//! cargo run -p watchkeeper-apiserver --example serve -- watchkeeper.kubeconfig
+//! kubectl --kubeconfig watchkeeper.kubeconfig get --raw /api/v1/namespaces
 //! ```
 
 use watchkeeper_apiserver::{ApiServer, ListenOptions};
