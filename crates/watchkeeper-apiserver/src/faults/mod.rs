@@ -93,7 +93,8 @@ impl Faults {
         self.server.faults.records()
     }
 
-    /// Cuts all watches, and all answers that a fault holds back; clients can come back at once.
+    /// Cuts all watches, all answers that a fault holds back, and all connections of all ports; clients can come back at
+    /// once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -102,11 +103,10 @@ impl Faults {
     /// # }
     /// ```
     pub fn cut(&self) {
-        self.server.storage.disconnect();
-        self.server.faults.cut();
+        cut(&self.server);
     }
 
-    /// Restarts the server: all watches are cut, and without its data it is a new cluster, whose revisions begin anew.
+    /// Restarts the server: all is cut as by [`cut`](Self::cut), and without its data it is a new cluster, whose revisions begin anew.
     ///
     /// ```
     /// use watchkeeper_apiserver::ApiServer;
@@ -152,12 +152,18 @@ impl Rule {
 
 /// What [`Faults::restart`] and [`Fault::Restart`] do.
 fn restart(server: &Arc<Inner>, keep_data: bool) {
-    if keep_data {
-        server.storage.disconnect();
-    } else {
+    cut(server);
+    if !keep_data {
         server.storage.wipe();
         server.faults.data_was_lost();
         server.found();
+        // Whoever came in between has seen what is no more.
+        cut(server);
     }
+}
+
+/// What [`Faults::cut`] does. Connections hear of it first: a watch whose connection is open would end properly.
+fn cut(server: &Inner) {
     server.faults.cut();
+    server.storage.disconnect();
 }

@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connection::{self, Tasks};
 use super::gate::Gate;
+use super::socket::Line;
 use crate::failure::Failure;
 
 /// What to wait after a failure to accept: it is often a lack of files, and one will be closed soon.
@@ -54,7 +55,9 @@ impl Port {
                 }
             };
             if let Ok(permit) = connections.clone().try_acquire_owned() {
-                let serving = connection::serve(stream, tls.clone(), gate.clone(), tasks.clone());
+                // Before the task runs: no cut from here on is missed.
+                let line = Arc::new(Line::new(gate.service.server.faults.cuts()));
+                let serving = connection::serve(stream, line, tls.clone(), gate.clone(), tasks.clone());
                 tasks.spawn(async move {
                     serving.await;
                     drop(permit);

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
+use super::socket::{Line, Socket};
 
 /// How long a connection that has no request when it is closed has to take note.
 const LINGER: Duration = Duration::from_secs(1);
@@ -74,23 +75,32 @@ impl Drop for Busy {
     }
 }
 
-/// Serves a connection to its end.
-pub(super) async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, gate: Arc<Gate>, tasks: Tasks) {
+/// Serves a connection to its end, or until all connections are cut.
+pub(super) async fn serve(stream: TcpStream, line: Arc<Line>, tls: Option<TlsAcceptor>, gate: Arc<Gate>, tasks: Tasks) {
     // Events are small, and are not to wait for one another.
     let _ = stream.set_nodelay(true);
+    let stream = Socket::new(stream, line.clone());
+    tokio::select! {
+        biased;
+        () = line.down() => {}
+        () = speak(stream, &line, tls, gate, tasks) => {}
+    }
+}
+
+async fn speak(stream: Socket, line: &Arc<Line>, tls: Option<TlsAcceptor>, gate: Arc<Gate>, tasks: Tasks) {
     let Some(tls) = tls else {
-        return http(stream, gate, tasks).await;
+        return http(stream, line, gate, tasks).await;
     };
     let handshake = timeout(gate.limits.header_timeout, tls.accept(stream));
     match gate.closing.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) => http(stream, gate, tasks).await,
+        Some(Ok(Ok(stream))) => http(stream, line, gate, tasks).await,
         Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
         Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
         None => {}
     }
 }
 
-async fn http<S>(stream: S, gate: Arc<Gate>, tasks: Tasks)
+async fn http<S>(stream: S, line: &Arc<Line>, gate: Arc<Gate>, tasks: Tasks)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -100,18 +110,22 @@ where
     let closing = gate.closing.clone();
     let builder = builder(&gate, tasks);
     let service = service_fn(move |request| {
-        let (gate, busy) = (gate.clone(), Busy::new(&requests));
-        async move { gate.answer(request, busy).await }
+        let (gate, line, busy) = (gate.clone(), line.clone(), Busy::new(&requests));
+        async move { gate.answer(request, line, busy).await }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
+        biased;
         result = connection.as_mut() => return log(result),
+        () = line.ended() => return,
         () = closing.cancelled() => {}
         () = patience => {}
     }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
+        biased;
         result = connection => log(result),
+        () = line.ended() => {}
         // Answers under way are sent. But somebody in the middle of a request's head may never come to its end.
         () = silence(count, LINGER, LINGER) => {}
     }

@@ -1,10 +1,15 @@
 //! What a request from outside has to pass before the service sees it.
 
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, BodyStream, StreamBody};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -13,8 +18,10 @@ use tower::{BoxError, Service};
 use super::connection::Busy;
 use super::host::Hosts;
 use super::options::Limits;
+use super::socket::Line;
 use super::token::Token;
 use crate::failure::Failure;
+use crate::faults::OnSocket;
 use crate::http::answer::Answer;
 use crate::http::options::Options;
 use crate::http::route::Route;
@@ -31,7 +38,14 @@ pub(super) struct Gate {
 }
 
 /// An answer, as it goes to hyper.
-pub(super) type Sent = Response<UnsyncBoxBody<Bytes, Broken>>;
+pub(super) type Sent = Response<Held>;
+
+/// The body of an answer, which keeps its connection busy for as long as it is there.
+pub(super) struct Held {
+    body: Body,
+    line: Arc<Line>,
+    _busy: Busy,
+}
 
 /// Why an answer broke off. A type with a name, because hyper's bounds on errors cannot be shown for a boxed one inside of
 /// a task.
@@ -45,26 +59,33 @@ struct Late;
 
 impl Gate {
     /// The service's answer, or why it was not asked. The connection counts as busy until the answer has been sent.
-    pub(super) async fn answer<B>(&self, mut request: Request<B>, busy: Busy) -> Result<Sent, Broken>
+    pub(super) async fn answer<B>(&self, mut request: Request<B>, line: Arc<Line>, busy: Busy) -> Result<Sent, Broken>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
         if let Err(failure) = self.check(&request) {
-            return Ok(Answer::from(failure).into_response(false).map(|body| held(body, busy)));
+            let response = Answer::from(failure).into_response(false);
+            return Ok(response.map(|body| Held { body, line, _busy: busy }));
         }
         // Nothing behind the gate needs it, and what has no token can show none.
         request.headers_mut().remove(AUTHORIZATION);
+        request.extensions_mut().insert(OnSocket);
         let is_watch = is_watch(request.uri());
         let request = request.map(|body| self.in_time(body));
-        let response = self.service.clone().call(request).await.map_err(Broken)?;
-        Ok(response.map(|body| match is_watch {
+        let response = match self.service.clone().call(request).await {
+            // There is no answer, not even on the other requests of the connection.
+            Err(error) if line.ends_by(&error) => pending().await,
+            Err(error) => return Err(Broken(error)),
+            Ok(response) => response,
+        };
+        Ok(response.map(|mut body| {
             // Lists are sent to their end, for which a port that closes waits. A watch has none.
-            false => held(body, busy),
-            true => {
+            if is_watch {
                 let until = self.closing.clone().cancelled_owned();
-                held(StreamBody::new(BodyStream::new(body).take_until(until)).boxed_unsync(), busy)
+                body = StreamBody::new(BodyStream::new(body).take_until(until)).boxed_unsync();
             }
+            Held { body, line, _busy: busy }
         }))
     }
 
@@ -120,13 +141,29 @@ fn is_watch(uri: &Uri) -> bool {
     matches!(Route::of(uri.path()), Route::Resource(path) if path.watch || asked())
 }
 
-/// The body, which keeps its connection busy for as long as it is there.
-fn held(body: Body, busy: Busy) -> UnsyncBoxBody<Bytes, Broken> {
-    let hold = move |error| {
-        let _ = &busy;
-        Broken(error)
-    };
-    body.map_err(hold).boxed_unsync()
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = Broken;
+
+    /// Nothing comes behind a cut, neither an error nor an end: both would reach the client as HTTP.
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.line.is_cut() {
+            return Poll::Pending;
+        }
+        match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            Some(Err(error)) if self.line.ends_by(&error) => Poll::Pending,
+            None if self.line.is_down() => Poll::Pending,
+            frame => Poll::Ready(frame.map(|frame| frame.map_err(Broken))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@
 //! - `gate`: the `Host` header is one of ours (`host`), the token is the right one (`token`), the body arrives in
 //!   time. What passes goes to the same service that clients in process use.
 //!
+//! `socket` is below all of it: a fault that cuts the connection closes or resets it there.
+//!
 //! [`Listening`] holds all of it: with it the port is closed and every task is gone.
 
 mod accept;
@@ -38,6 +40,7 @@ mod host;
 mod kubeconfig;
 mod listening;
 mod options;
+mod socket;
 mod token;
 
 pub use error::ListenError;
