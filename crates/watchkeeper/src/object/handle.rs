@@ -1,5 +1,6 @@
 //! The handle to one object.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,13 +98,11 @@ impl Object {
 
     /// Makes the handle. The header has no [problem](RawHeader::problem).
     pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes) -> Self {
-        // The last of equal keys counts. A map, because an object can have a hundred thousand of them.
-        let labels: IndexMap<&str, &str> = header.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
         Self(Arc::new(Inner {
             key: header.key().unwrap_or_else(|| ObjectKey::cluster("")),
             uid: header.uid.as_deref().map(CompactString::from),
             version: header.resource_version.as_deref().unwrap_or_default().into(),
-            labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            labels: own_labels(&header.labels),
             deleting: header.deleting,
             body: Body::Raw(json),
         }))
@@ -125,6 +124,24 @@ impl Object {
             into: std::any::type_name::<K>(),
         }
     }
+}
+
+/// The labels, of equal keys the last. Few are compared with each other, which is what nearly every object needs; a map
+/// is for the hundred thousand that one can have.
+fn own_labels(labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> Box<[(Box<str>, Box<str>)]> {
+    let own = |(key, value): (&str, &str)| (key.into(), value.into());
+    let pairs = labels.iter().map(|(key, value)| (&**key, &**value));
+    if labels.len() > 16 {
+        return pairs.collect::<IndexMap<_, _>>().into_iter().map(own).collect();
+    }
+    let mut kept: Vec<(&str, &str)> = Vec::with_capacity(labels.len());
+    for (key, value) in pairs {
+        match kept.iter_mut().find(|(known, _)| *known == key) {
+            Some(label) => label.1 = value,
+            None => kept.push((key, value)),
+        }
+    }
+    kept.into_iter().map(own).collect()
 }
 
 /// Key and version only: a body is never shown.
