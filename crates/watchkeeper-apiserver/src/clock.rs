@@ -1,7 +1,17 @@
 //! What time is it? Tokio's clock, which tests can pause, on a wall clock that begins where the builder said.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+
+/// Thirty years: nobody waits for more, and an `Instant` has room for it.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
+/// A moment after another. Clients choose how much later, and any number will do.
+pub(crate) fn later(moment: Instant, by: Duration) -> Instant {
+    moment + by.min(FOR_EVER)
+}
 
 /// The server's time.
 #[derive(Debug, Clone, Copy)]

@@ -49,6 +49,7 @@ pub mod defaults;
 
 mod clock;
 mod failure;
+mod private_file;
 mod random;
 mod validation;
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::clock::FOR_EVER;
 use crate::defaults::GENERATED_SUFFIX;
 
 /// The letters and digits of generated names: no vowels, so that no words come out.
@@ -33,7 +34,7 @@ impl Random {
 
     /// A duration between one and `factor` times `base`.
     pub(crate) fn jittered(&self, base: Duration, factor: f64) -> Duration {
-        base.mul_f64(1.0 + self.with(|rng| rng.f64()) * (factor - 1.0).max(0.0))
+        base.min(FOR_EVER).mul_f64(1.0 + self.with(|rng| rng.f64()) * (factor - 1.0).max(0.0))
     }
 
     fn with<T>(&self, make: impl FnOnce(&mut fastrand::Rng) -> T) -> T {

@@ -20,6 +20,7 @@ use crate::http::accept::Representation;
 use crate::http::body::{self, Sent};
 use crate::http::options::Options;
 use crate::kinds::{CustomResource, InvalidResource, Kind, Registry, server_version};
+use crate::private_file::replace;
 use crate::random::Random;
 use crate::storage::{Expect, FileError, History, Storage, Stored};
 use crate::truth::Truth;
@@ -304,10 +305,9 @@ impl ApiServer {
         self.inner.stopping.cancel();
     }
 
-    /// Writes all objects to a file.
+    /// Writes all objects to a file that only its owner can read. One that was there is replaced at once.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
-        let mut file = BufWriter::new(File::create(path)?);
-        self.inner.storage.save(&self.inner.registry.all(), &mut file)
+        replace(path.as_ref(), |file| self.inner.storage.save(&self.inner.registry.all(), &mut BufWriter::new(file)))
     }
 
     /// Puts the objects of a file in the place of all that there are. Custom kinds must have been registered. No revision

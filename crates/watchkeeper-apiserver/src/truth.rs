@@ -108,17 +108,15 @@ impl<'a> Truth<'a> {
         // What nobody has written since the journal began is as it was.
         let mut objects = now.objects;
         let of_kind = || journal.iter().filter(|entry| entry.kind.id == kind.id);
-        let later: Vec<_> = of_kind().filter(|entry| entry.revision > revision).collect();
-        for entry in &later {
-            objects.remove(&entry.key);
-        }
-        for entry in later {
-            let earlier = of_kind().rev().find(|earlier| earlier.revision <= revision && earlier.key == entry.key);
-            match earlier {
-                Some(earlier) => objects.extend(earlier.state.as_ref().map(|state| (entry.key.clone(), state.clone()))),
-                None if is_complete => continue,
-                None => return Err(NoTruth::Forgotten(revision)),
-            };
+        // The last word on each key until then.
+        let earlier: BTreeMap<&Arc<str>, &Option<Arc<Stored>>> =
+            of_kind().take_while(|entry| entry.revision <= revision).map(|entry| (&entry.key, &entry.state)).collect();
+        for entry in of_kind().filter(|entry| entry.revision > revision) {
+            match earlier.get(&entry.key) {
+                Some(Some(state)) => drop(objects.insert(entry.key.clone(), state.clone())),
+                None if !is_complete => return Err(NoTruth::Forgotten(revision)),
+                _ => drop(objects.remove(&entry.key)),
+            }
         }
         Ok(State { kind: kind.clone(), revision, objects })
     }

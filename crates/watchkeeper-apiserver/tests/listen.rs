@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use watchkeeper::source::{ClientOptions, client_with};
-use watchkeeper_apiserver::{ApiServer, ListenError, ListenOptions, Listening};
+use watchkeeper_apiserver::{ApiServer, Ending, Fault, ListenError, ListenOptions, Listening, Match};
 
 const SOON: Duration = Duration::from_millis(150);
 /// Nothing here takes this long, unless it hangs.
@@ -511,4 +511,38 @@ async fn no_text_about_it_shows_the_token() {
     let listening = listen(ListenOptions::default()).await;
     let shown = format!("{listening:?}");
     assert!(shown.contains("127.0.0.1") && !shown.contains(listening.token()), "{shown}");
+}
+
+/// The end of a chunked body says that nothing is missing: a connection that breaks does not say so.
+#[tokio::test]
+async fn a_cut_watch_is_not_ended_properly() {
+    for ending in [Ending::Fin, Ending::Reset] {
+        let server = ApiServer::new();
+        let listening = server.listen(ListenOptions::default()).await.unwrap();
+        server.faults().on(Match::watch("namespaces")).then(Fault::cut_after_bytes(700, ending));
+        let request = get(&listening, "/api/v1/namespaces?watch=1&resourceVersion=1", &bearer(&listening));
+        let answer = exchange(listening.addr(), &request).await;
+        assert!(answer.contains("ADDED") && !answer.ends_with("0\r\n\r\n"), "{ending:?}: {answer}");
+    }
+}
+
+/// Whoever asks and never reads holds a connection, and needs no token for it.
+#[tokio::test]
+async fn a_client_that_reads_no_answers_is_cut_off() {
+    let mut options = ListenOptions::default();
+    options.limits.connections = 1;
+    options.limits.write_timeout = SOON;
+    let listening = listen(options).await;
+    let mut stream = connect(listening.addr()).await;
+    let requests = get(&listening, "/version", "").repeat(100);
+    // Until no more fit into all the buffers on the way.
+    while let Ok(written) = tokio::time::timeout(SOON / 3, stream.write_all(requests.as_bytes())).await {
+        if written.is_err() {
+            break;
+        }
+    }
+    tokio::time::sleep(SOON * 3).await;
+    let answer = exchange(listening.addr(), &get(&listening, "/version", "connection: close\r\n")).await;
+    assert_eq!(status(&answer).0, 200, "{answer}");
+    drop(stream);
 }

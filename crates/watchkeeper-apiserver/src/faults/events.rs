@@ -14,8 +14,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::serve::Asked;
 use super::{Fault, objects};
+use crate::clock::later;
 use crate::server::Inner;
-use crate::storage::{EventType, Shape, event_line};
+use crate::storage::{EventType, Shape, Stored, event_line};
 use crate::truth::Truth;
 
 /// A watch under faults.
@@ -94,7 +95,7 @@ impl Events {
             }
         }
         match late_by {
-            Some(by) => self.late.push_back((Instant::now() + by, line)),
+            Some(by) => self.late.push_back((later(Instant::now(), by), line)),
             None => self.ready.push_back(line),
         }
     }
@@ -172,10 +173,11 @@ impl Events {
         let now = truth.of_kind(kind);
         let shape = self.shape();
         let mut lines = Vec::new();
-        for object in now.objects().filter(|object| then.get(object.key()).is_none()) {
+        let is_meant = |object: &Stored| self.asked.filter.as_ref().is_none_or(|filter| filter.matches(object));
+        for object in now.objects().filter(|object| is_meant(object) && then.get(object.key()).is_none()) {
             lines.push((revision, event_line(EventType::Deleted, kind, &object.stamped(revision), &shape)));
         }
-        for object in then.objects() {
+        for object in then.objects().filter(|object| is_meant(object)) {
             let event = match now.get(object.key()) {
                 Some(present) if present.revision() == object.revision() => continue,
                 Some(_) => EventType::Modified,

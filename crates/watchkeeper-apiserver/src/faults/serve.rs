@@ -17,6 +17,8 @@ use crate::http::answer::Answer;
 use crate::http::service::{self, verb_of};
 use crate::kinds::Kind;
 use crate::server::Inner;
+use crate::storage::Filter;
+use crate::verbs::filter;
 
 const PAGE: &[u8] =
     b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1>\
@@ -29,6 +31,8 @@ pub(super) struct Asked {
     pub(super) version: String,
     pub(super) partial: bool,
     pub(super) initial_events: bool,
+    /// The objects that it means; none, if its selectors are bad.
+    pub(super) filter: Option<Filter>,
     /// With the query.
     pub(super) path: String,
 }
@@ -63,8 +67,9 @@ impl Asked {
             Some(asked) => asked,
             None => matches!(options.resource_version.as_str(), "" | "0"),
         };
+        let filter = filter(&kind, path.namespace.as_deref(), path.name.as_deref(), &options).ok();
         let version = path.version;
-        Some(Self { verb, kind, version, partial, initial_events, path: request.uri().to_string() })
+        Some(Self { verb, kind, version, partial, filter, initial_events, path: request.uri().to_string() })
     }
 }
 
@@ -109,9 +114,11 @@ fn changed(answer: Answer, server: &Arc<Inner>, asked: Arc<Asked>, faults: &[Fau
         faults.iter().filter(|fault| is_meant(fault)).cloned().collect()
     };
     let (of_events, of_items) = (meant(events::is_meant), meant(items::is_meant));
-    let answer = match of_items.is_empty() {
-        true => answer,
-        false => answer.map_parts(|parts| items::inject(parts, &of_items)),
+    // Single objects may have a field of the name `items` too.
+    let is_list = matches!(asked.verb, "list" | "deletecollection");
+    let answer = match is_list && !of_items.is_empty() {
+        true => answer.map_parts(|parts| items::inject(parts, &of_items)),
+        false => answer,
     };
     match of_events.is_empty() {
         true => answer,

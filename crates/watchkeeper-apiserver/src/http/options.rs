@@ -1,6 +1,7 @@
 //! What a query asks for. Counterparts: `ListOptions` and its conversion, defaults and validation in
 //! `k8s.io/apimachinery/pkg/apis/meta`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::failure::{Cause, Failure};
@@ -31,15 +32,15 @@ impl Options {
     /// Reads a query.
     pub(crate) fn of(query: &str) -> Result<Self, Failure> {
         let mut options = Self::default();
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen = BTreeSet::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
                 "dryRun" => options.dry_run.push(value.into_owned()),
                 "exclude" => options.exclude.push(value.into_owned()),
-                name if seen.iter().any(|seen| seen == name) => {}
+                name if seen.contains(name) => {}
                 name => {
                     options.set(name, &value)?;
-                    seen.push(name.to_owned());
+                    seen.insert(name.to_owned());
                 }
             }
         }

@@ -158,7 +158,7 @@ where
         Verb::Update => verbs::update::run(call),
         Verb::Patch => verbs::patch::run(call),
         Verb::Delete => verbs::delete::run(call),
-        Verb::DeleteCollection => verbs::delete_collection::run(call),
+        Verb::DeleteCollection => verbs::delete_collection::run(call).await,
     }
 }
 

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
+use super::patient::Patient;
 use super::socket::{Line, Socket};
 
 /// How long a connection that has no request when it is closed has to take note.
@@ -104,6 +105,7 @@ async fn http<S>(stream: S, line: &Arc<Line>, gate: Arc<Gate>, tasks: Tasks)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let stream = Patient::new(stream, gate.limits.write_timeout);
     let requests = Arc::new(watch::Sender::new(0));
     let count = requests.subscribe();
     let patience = silence(count.clone(), gate.limits.header_timeout, gate.limits.idle_timeout);

@@ -70,6 +70,7 @@ impl Gate {
         }
         // Nothing behind the gate needs it, and what has no token can show none.
         request.headers_mut().remove(AUTHORIZATION);
+        // So that a fault can break the connection, and does not end the answer properly.
         request.extensions_mut().insert(OnSocket);
         let is_watch = is_watch(request.uri());
         let request = request.map(|body| self.in_time(body));

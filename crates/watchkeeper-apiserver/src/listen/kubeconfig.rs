@@ -1,11 +1,12 @@
 //! All that a client has to know, as the file that every client reads.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+
+use crate::private_file::replace;
 
 /// The name of the cluster, the user and the context.
 const NAME: &str = "watchkeeper";
@@ -53,34 +54,10 @@ pub(super) fn text(url: &str, ca_pem: Option<&str>, token: &str) -> String {
     )
 }
 
-/// Writes a file that only its owner can read, wholly or not at all: somebody who reads the path meanwhile finds what was
-/// there before, or everything.
+/// Writes it to a file that only its owner can read.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), KubeconfigError> {
-    let failed = |source| KubeconfigError { path: path.to_owned(), source };
-    let name = path.file_name().ok_or_else(|| failed(io::Error::other("the path names no file")))?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}.{:x}.tmp", std::process::id(), fastrand::u64(..)));
-    let beside = path.with_file_name(beside);
-    let written = create_private(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
-    written.map_err(|error| {
-        // It may not even be there.
-        let _ = fs::remove_file(&beside);
-        failed(error)
-    })
-}
-
-/// A new file; its mode is right from the start, not after a moment in which others could open it.
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let written = replace(path, |file| file.write_all(text.as_bytes()));
+    written.map_err(|source| KubeconfigError { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

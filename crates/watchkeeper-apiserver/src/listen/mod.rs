@@ -40,6 +40,7 @@ mod host;
 mod kubeconfig;
 mod listening;
 mod options;
+mod patient;
 mod socket;
 mod token;
 

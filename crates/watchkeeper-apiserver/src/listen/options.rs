@@ -55,6 +55,8 @@ pub struct Limits {
     /// How long a connection is kept without a request, and how long its next one may take to arrive up to its body.
     /// 90 seconds by default, as in a kube-apiserver.
     pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it; 90 seconds by default.
+    pub write_timeout: Duration,
     /// Requests at once on one HTTP/2 connection; 100 by default, as in a kube-apiserver.
     pub http2_streams: u32,
 }
@@ -89,6 +91,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(32),
             body_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(90),
+            write_timeout: Duration::from_secs(90),
             http2_streams: 100,
         }
     }

@@ -25,7 +25,6 @@ pub(crate) struct Shape {
 
 /// An object's states before and after a write.
 pub(crate) struct Change {
-    kind: Arc<Kind>,
     revision: u64,
     at: Instant,
     before: Option<Arc<Stored>>,
@@ -46,14 +45,8 @@ impl EventType {
 }
 
 impl Change {
-    pub(super) fn new(
-        kind: Arc<Kind>,
-        revision: u64,
-        at: Instant,
-        before: Option<Arc<Stored>>,
-        after: Option<Arc<Stored>>,
-    ) -> Self {
-        Self { kind, revision, at, before, after, lines: Mutex::new(Some(Vec::new())) }
+    pub(super) fn new(revision: u64, at: Instant, before: Option<Arc<Stored>>, after: Option<Arc<Stored>>) -> Self {
+        Self { revision, at, before, after, lines: Mutex::new(Some(Vec::new())) }
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -73,15 +66,15 @@ impl Change {
     }
 
     /// The line of a watch: encoded for the first watcher, shared with all others.
-    pub(crate) fn line(&self, event: EventType, shape: &Shape) -> Bytes {
+    pub(crate) fn line(&self, event: EventType, kind: &Arc<Kind>, shape: &Shape) -> Bytes {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, _, line)) = lines.iter().flatten().find(|(e, s, _)| *e == event && s == shape) {
             return line.clone();
         }
         // Who no longer matches is told the last state that did, with this write's version.
         let line = match (event, &self.before, &self.after) {
-            (EventType::Deleted, Some(before), _) => line(event, &self.kind, &before.stamped(self.revision), shape),
-            (_, _, Some(after)) => line(event, &self.kind, after, shape),
+            (EventType::Deleted, Some(before), _) => line(event, kind, &before.stamped(self.revision), shape),
+            (_, _, Some(after)) => line(event, kind, after, shape),
             _ => Bytes::new(),
         };
         if let Some(lines) = lines.as_mut() {
@@ -97,7 +90,7 @@ impl Change {
 }
 
 /// The line of a watch that shows an object.
-pub(crate) fn line(event: EventType, kind: &Kind, object: &Stored, shape: &Shape) -> Bytes {
+pub(crate) fn line(event: EventType, kind: &Arc<Kind>, object: &Stored, shape: &Shape) -> Bytes {
     let mut line = Vec::with_capacity(object.json().len() + 64);
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(event.name().as_bytes());
@@ -109,7 +102,7 @@ pub(crate) fn line(event: EventType, kind: &Kind, object: &Stored, shape: &Shape
 
 impl Shape {
     /// The object in this shape.
-    pub(crate) fn apply(&self, kind: &Kind, object: &Stored) -> Bytes {
+    pub(crate) fn apply(&self, kind: &Arc<Kind>, object: &Stored) -> Bytes {
         if self.partial {
             let metadata = object.metadata(kind);
             let head: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;

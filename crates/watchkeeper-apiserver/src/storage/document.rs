@@ -83,12 +83,14 @@ impl Document {
 
     pub(crate) fn labels(&self) -> Box<[(Box<str>, Box<str>)]> {
         let labels = self.metadata().get("labels").and_then(Value::as_object);
-        // Sorted, as the map is.
-        labels
+        let mut labels: Box<[(Box<str>, Box<str>)]> = labels
             .into_iter()
             .flatten()
             .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
-            .collect()
+            .collect();
+        // The map is sorted, unless another crate of the program has turned on `serde_json/preserve_order`.
+        labels.sort_unstable();
+        labels
     }
 }
 

@@ -66,6 +66,10 @@ impl Storage {
         let bad = |line, reason| FileError::Line { line, reason };
         let (_, head) = lines.next().ok_or_else(|| bad(1, "there is none"))?;
         let head: Head = serde_json::from_str(&head?).map_err(|_| bad(1, "it has no revision"))?;
+        // etcd's revisions end there, and every write needs one.
+        if i64::try_from(head.revision).is_err() {
+            return Err(bad(1, "its revision is too large"));
+        }
         let mut loaded = Vec::new();
         for (number, line) in lines {
             let line: Line = serde_json::from_str(&line?).map_err(|_| bad(number, "it is no object with its kind"))?;
@@ -81,8 +85,9 @@ impl Storage {
             loaded.push((kind, Arc::new(object)));
         }
         let mut state = self.lock();
-        // What was written before the load has used its revisions too.
-        let revision = head.revision.max(state.revision);
+        // What was written before the load has used its revisions too. Whoever has seen the latest of them has seen
+        // another state than the file's: the load takes a revision of its own, so that they are too late as well.
+        let revision = head.revision.max(state.revision.saturating_add(1));
         // Everybody who watches would be told nothing of this: all watches end, as they do when a server starts anew.
         for table in &mut state.tables {
             *table = Table::new(revision);

@@ -239,7 +239,7 @@ impl Storage {
         let key = object.shared_key();
         state.revision = revision;
         state.journal.record(kind, &key, revision, after.clone());
-        let change = Arc::new(Change::new(kind.clone(), revision, Instant::now(), before, after));
+        let change = Arc::new(Change::new(revision, Instant::now(), before, after));
         state.aged_table(kind.id, self.history).apply(key, change, self.history.changes);
         self.revision.send_replace(revision);
     }

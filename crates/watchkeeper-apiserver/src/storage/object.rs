@@ -11,6 +11,8 @@ use crate::kinds::{Kind, Version};
 
 /// An object: its bytes, and what lists and watches ask of it.
 pub struct Stored {
+    /// The registration of its kind that it was written under: it decided the bytes and the fields.
+    kind: Arc<Kind>,
     key: Arc<str>,
     uid: Box<str>,
     revision: u64,
@@ -23,7 +25,7 @@ pub struct Stored {
 
 impl Stored {
     pub(super) fn new(
-        kind: &Kind,
+        kind: &Arc<Kind>,
         key: &str,
         document: &Document,
         labels: Box<[(Box<str>, Box<str>)]>,
@@ -32,6 +34,7 @@ impl Stored {
     ) -> Self {
         let encoded = encode::encode(kind, document, Some(revision));
         Self {
+            kind: kind.clone(),
             key: key.into(),
             uid: document.meta("uid").into(),
             revision,
@@ -43,10 +46,11 @@ impl Stored {
     }
 
     /// An object that is shown and not kept: what a dry run, or an update that deleted it, answers with.
-    pub(crate) fn preview(kind: &Kind, key: &str, document: &Document, revision: Option<u64>) -> Self {
+    pub(crate) fn preview(kind: &Arc<Kind>, key: &str, document: &Document, revision: Option<u64>) -> Self {
         let encoded = encode::encode(kind, document, revision);
         let fields = kind.fields.values(document.as_value());
         Self {
+            kind: kind.clone(),
             key: key.into(),
             uid: document.meta("uid").into(),
             revision: revision.unwrap_or_default(),
@@ -55,6 +59,16 @@ impl Stored {
             fields,
             encoded,
         }
+    }
+
+    /// Whether it was written under this registration of its kind.
+    pub(crate) fn is_of(&self, kind: &Arc<Kind>) -> bool {
+        Arc::ptr_eq(&self.kind, kind)
+    }
+
+    /// The same object as if it had been written under another registration.
+    pub(crate) fn anew(&self, kind: &Arc<Kind>) -> Self {
+        Self::preview(kind, &self.key, &self.document(), Some(self.revision))
     }
 
     /// `namespace/name`, or `name`.
@@ -123,7 +137,10 @@ impl Stored {
     }
 
     /// The whole object in a version of its kind.
-    pub(crate) fn in_version(&self, kind: &Kind, version: &Version) -> Bytes {
+    pub(crate) fn in_version(&self, kind: &Arc<Kind>, version: &Version) -> Bytes {
+        if !self.is_of(kind) {
+            return self.anew(kind).in_version(kind, version);
+        }
         if version.name == kind.storage_version().name {
             return self.encoded.body.clone();
         }
@@ -131,7 +148,10 @@ impl Stored {
     }
 
     /// Its metadata, as `PartialObjectMetadata` shows it.
-    pub(crate) fn metadata(&self, kind: &Kind) -> Bytes {
+    pub(crate) fn metadata(&self, kind: &Arc<Kind>) -> Bytes {
+        if !self.is_of(kind) {
+            return self.anew(kind).metadata(kind);
+        }
         let slice = self.encoded.body.slice(self.encoded.metadata.clone());
         match kind.custom {
             false => slice,
@@ -152,6 +172,7 @@ impl Stored {
         let metadata = self.encoded.metadata.start..self.encoded.metadata.end.wrapping_add(longer);
         let version = version.start..version.start + digits.len();
         Self {
+            kind: self.kind.clone(),
             key: self.key.clone(),
             uid: self.uid.clone(),
             revision,

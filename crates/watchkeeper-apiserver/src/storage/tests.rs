@@ -207,3 +207,26 @@ async fn bad_files_are_refused_and_change_nothing() {
     assert_eq!(next.revision(), 10);
     assert_eq!(storage.list(&kind, "", "", Some(8)).err(), Some(TooOld { oldest: 9 }));
 }
+
+/// A watch that was cut has not been told what came behind the cut: nothing may promise that.
+#[tokio::test]
+async fn a_subscription_that_was_cut_makes_no_progress() {
+    let (storage, _, kind) = storage();
+    let subscription = storage.watch(&kind, Some(1), everything(&kind, ""), 10).expect("a watch");
+    assert_eq!(storage.progress(&subscription), Some(1));
+    storage.disconnect();
+    storage.put(&kind, "shop/a", &document("a", "web"), Expect::Absent).expect("written");
+    assert_eq!(storage.progress(&subscription), None);
+}
+
+/// Another crate of the program may make maps keep the order of what was sent (`serde_json/preserve_order`).
+#[test]
+fn labels_are_found_whatever_order_they_were_sent_in() {
+    let (storage, _, kind) = storage();
+    let labels = r#"{"metadata": {"name": "a", "uid": "u", "labels": {"z": "1", "m": "2", "a": "3", "q": "4"}}}"#;
+    let document = Document::new(serde_json::from_str(labels).expect("JSON")).expect("a document");
+    let stored = storage.put(&kind, "shop/a", &document, Expect::Absent).expect("written");
+    for (key, value) in [("z", "1"), ("m", "2"), ("a", "3"), ("q", "4")] {
+        assert_eq!(stored.label(key), Some(value), "{key}");
+    }
+}

@@ -54,6 +54,10 @@ impl Filter {
     }
 
     pub(crate) fn matches(&self, object: &Stored) -> bool {
+        // What was written under another registration of the kind kept the values of other fields.
+        if !self.fields.is_empty() && !object.is_of(&self.kind) {
+            return self.matches(&object.anew(&self.kind));
+        }
         object.key().starts_with(&self.prefix)
             && self.labels.matches(|key| object.label(key))
             && self.fields.matches(|name| object.field(&self.kind, name))
@@ -75,9 +79,9 @@ impl Filter {
 }
 
 impl Subscription {
-    /// Whether everything that was queued has been taken.
+    /// Whether everything that happened has been queued, and taken. Who was cut off misses what came since.
     pub(crate) fn is_drained(&self) -> bool {
-        self.initial.is_empty() && self.backlog.is_empty() && self.live.is_empty()
+        self.initial.is_empty() && self.backlog.is_empty() && self.live.is_empty() && !self.live.is_closed()
     }
 }
 

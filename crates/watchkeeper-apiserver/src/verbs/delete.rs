@@ -231,8 +231,7 @@ fn mark(server: &Inner, kind: &Kind, document: &mut Document, options: &DeleteOp
 }
 
 fn mark_pod(server: &Inner, document: &mut Document, options: &DeleteOptions) -> Step {
-    // A negative grace period counts as a second.
-    let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let asked = options.grace_period_seconds.map(not_negative);
     let grace = match (document.is_deleting(), document.grace_period().unwrap_or_default()) {
         (true, 0) if document.finalizers().is_empty() => return Step::Remove,
         (true, current) => {
@@ -260,7 +259,12 @@ fn pod_grace(document: &Document, asked: Option<i64>) -> i64 {
         return 0;
     }
     let own = document.as_value().pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    asked.or(own).unwrap_or(POD_GRACE)
+    not_negative(asked.or(own).unwrap_or(POD_GRACE))
+}
+
+/// A negative grace period counts as a second.
+fn not_negative(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
 }
 
 /// A namespace waits until its content is gone; who removes that, finalizes it.

@@ -1,22 +1,16 @@
-//! `DELETE` of a collection: of each object that the selectors match.
-
-use std::sync::Arc;
+//! `DELETE` of a collection: of each object that a list with the same options shows.
 
 use http::StatusCode;
 
 use super::Call;
 use super::delete::{DeleteOptions, delete};
-use super::list::{Page, document};
+use super::list::{document, select};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
-use crate::storage::Stored;
 
-pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
     let options = DeleteOptions::of(&call)?;
-    let filter = call.filter()?;
-    let snapshot = call.server.storage.list(&call.kind, filter.prefix(), "", None);
-    let snapshot = snapshot.map_err(|_| Failure::expired("The resourceVersion for the provided list is too old."))?;
-    let items: Vec<Arc<Stored>> = snapshot.objects.into_iter().filter(|object| filter.matches(object)).collect();
+    let (page, items) = select(&mut call).await?;
     for item in &items {
         match delete(&call.server, &call.kind, item.key(), item.name(), &options) {
             // Somebody else was faster.
@@ -25,6 +19,5 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
             Ok(_) => {}
         }
     }
-    let page = Page { revision: snapshot.revision, continue_token: String::new(), remaining: None };
     Ok(Answer::parts(StatusCode::OK, document(&call.kind, &call.shape(), &page, &items)))
 }

@@ -38,13 +38,19 @@ pub(super) struct Page {
 }
 
 pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
-    call.options = std::mem::take(&mut call.options).validated()?;
     if call.representation == (Representation::Metadata { list: false }) {
         return Err(Failure::wrong_representation(format!(
             "you requested PartialObjectMetadata, but the requested object is a list (*{})",
             call.kind.list_kind
         )));
     }
+    let (page, items) = select(&mut call).await?;
+    Ok(Answer::parts(StatusCode::OK, document(&call.kind, &call.shape(), &page, &items)))
+}
+
+/// The objects that a list shows, or that a deletion of a collection deletes.
+pub(super) async fn select(call: &mut Call) -> Result<(Page, Vec<Arc<Stored>>), Failure> {
+    call.options = std::mem::take(&mut call.options).validated()?;
     let filter = call.filter()?;
     let at = At::of(&call.options)?;
     if let At::NotOlderThan(revision)
@@ -88,7 +94,7 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
             break;
         }
     }
-    Ok(Answer::parts(StatusCode::OK, document(&call.kind, &call.shape(), &page, &items)))
+    Ok((page, items))
 }
 
 impl At {
@@ -119,7 +125,7 @@ impl At {
 }
 
 /// The parts of a list document, in the order in which a kube-apiserver writes it. Objects are not copied.
-pub(super) fn document(kind: &Kind, shape: &Shape, page: &Page, items: &[Arc<Stored>]) -> Vec<Bytes> {
+pub(super) fn document(kind: &Arc<Kind>, shape: &Shape, page: &Page, items: &[Arc<Stored>]) -> Vec<Bytes> {
     let version = shape.version_of(kind);
     let mut parts: Vec<Bytes> = Vec::with_capacity(items.len() * 2 + 2);
     let custom = kind.custom && !shape.partial;

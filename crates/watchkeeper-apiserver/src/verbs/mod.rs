@@ -95,19 +95,12 @@ impl Call {
 
     /// What all keys here begin with.
     pub(crate) fn prefix(&self) -> String {
-        self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default()
+        prefix(self.namespace.as_deref())
     }
 
     /// Which objects are meant.
     pub(crate) fn filter(&self) -> Result<Filter, Failure> {
-        let bad = |text: String| Failure::bad_request(text);
-        let labels: LabelSelector = self.options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
-        let fields = &self.options.field_selector;
-        // The old path of a watch on one object.
-        let one = self.name.as_ref().map(|name| format!("metadata.name={name}"));
-        let fields: FieldSelector = one.as_ref().unwrap_or(fields).parse().map_err(|error| bad(format!("{error}")))?;
-        let fields = fields.renamed(|name| self.kind.fields.resolve(name)).map_err(bad)?;
-        Ok(Filter { kind: self.kind.clone(), prefix: self.prefix(), labels, fields })
+        filter(&self.kind, self.namespace.as_deref(), self.name.as_deref(), &self.options)
     }
 
     /// How one object is shown.
@@ -125,6 +118,28 @@ impl Call {
         }
         Ok(Answer::json(status, self.shape().apply(&self.kind, object)))
     }
+}
+
+/// Which objects a request means.
+pub(crate) fn filter(
+    kind: &Arc<Kind>,
+    namespace: Option<&str>,
+    name: Option<&str>,
+    options: &Options,
+) -> Result<Filter, Failure> {
+    let bad = |text: String| Failure::bad_request(text);
+    let labels: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
+    // The old path of a watch on one object.
+    let one = name.map(|name| format!("metadata.name={name}"));
+    let fields = one.as_ref().unwrap_or(&options.field_selector);
+    let fields: FieldSelector = fields.parse().map_err(|error| bad(format!("{error}")))?;
+    let fields = fields.renamed(|name| kind.fields.resolve(name)).map_err(bad)?;
+    Ok(Filter { kind: kind.clone(), prefix: prefix(namespace), labels, fields })
+}
+
+/// What all keys in a namespace begin with.
+fn prefix(namespace: Option<&str>) -> String {
+    namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default()
 }
 
 /// Waits for a version that a read must not be older than.

@@ -12,6 +12,9 @@ use crate::http::answer::Answer;
 use crate::http::body::{self, Sent, is_within_depth, json_error, json_type};
 use crate::storage::Stored;
 
+/// How many values of an array can be shifted in the time of looking at one.
+const SHIFTS_PER_LOOK: usize = 8;
+
 /// What is to be done to an object.
 enum Patch {
     Json(Vec<PatchOperation>),
@@ -70,6 +73,7 @@ impl Patch {
         let mut growth = Growth { copied: 0, looked_at: PATCH_LOOKS };
         for operation in operations {
             growth.check(object, operation)?;
+            growth.check_shifts(object, operation)?;
             json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| Failure::rejected())?;
         }
         Ok(())
@@ -103,6 +107,25 @@ impl Growth {
             self.copied += value.to_string().len();
         }
         if self.copied > BODY_LIMIT { Err(Failure::rejected()) } else { Ok(()) }
+    }
+
+    /// What is put into an array, or taken out of it, shifts all that stands behind.
+    fn check_shifts(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), Failure> {
+        let places = match operation {
+            PatchOperation::Add(add) => [Some(add.path.as_str()), None],
+            PatchOperation::Remove(remove) => [Some(remove.path.as_str()), None],
+            PatchOperation::Move(relocation) => [Some(relocation.from.as_str()), Some(relocation.path.as_str())],
+            PatchOperation::Copy(copy) => [Some(copy.path.as_str()), None],
+            PatchOperation::Replace(_) | PatchOperation::Test(_) => return Ok(()),
+        };
+        for (array, index) in places.into_iter().flatten().filter_map(|place| place.rsplit_once('/')) {
+            let length = object.pointer(array).and_then(Value::as_array).map_or(0, Vec::len);
+            let behind = index.parse().map_or(0, |index| length.saturating_sub(index));
+            // To shift a value is cheaper than to look at it.
+            let cost = behind / SHIFTS_PER_LOOK;
+            self.looked_at = self.looked_at.checked_sub(cost).ok_or_else(Failure::rejected)?;
+        }
+        Ok(())
     }
 }
 

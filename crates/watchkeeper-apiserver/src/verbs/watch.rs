@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::watch_stream::{Bookmarks, WatchStream};
 use super::{Call, reach};
+use crate::clock::later;
 use crate::defaults::{LAST_BOOKMARK, WATCH_TIMEOUT};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
@@ -52,11 +53,11 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
         }
     };
     let timeout = options.timeout.unwrap_or_else(|| server.random.jittered(WATCH_TIMEOUT, 2.0));
-    let deadline = started + timeout;
+    let deadline = later(started, timeout);
     let bookmarks = options.allow_watch_bookmarks.then(|| Bookmarks {
         initial_end: initial,
         last: deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > started),
-        next: started + server.bookmark_pause(),
+        next: later(started, server.bookmark_pause()),
     });
     let stream = WatchStream {
         server: server.clone(),

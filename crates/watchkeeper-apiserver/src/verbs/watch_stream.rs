@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::time::{Instant, sleep_until};
 
+use crate::clock::later;
 use crate::kinds::Kind;
 use crate::server::Inner;
 use crate::storage::{Delivery, EventType, Shape, Subscription, event_line};
@@ -85,7 +86,7 @@ impl WatchStream {
     }
 
     fn line(&self, delivery: &Delivery) -> Bytes {
-        delivery.change.line(delivery.event, &self.shape)
+        delivery.change.line(delivery.event, &self.kind, &self.shape)
     }
 
     /// An object that has nothing but a version, and the mark of the end of the initial events.
@@ -120,6 +121,6 @@ impl Bookmarks {
     fn sent(&mut self, pause: std::time::Duration) {
         let now = Instant::now();
         self.last = self.last.filter(|last| *last > now);
-        self.next = now + pause;
+        self.next = later(now, pause);
     }
 }
