@@ -246,15 +246,15 @@ impl Error {
                 kind = ErrorKind::Connect;
                 break;
             }
-            if let Some(io) = error.downcast_ref::<std::io::Error>() {
-                unreachable |= kind == ErrorKind::Connect && is_unreachable(io.kind());
-            }
+            let io = error.downcast_ref::<std::io::Error>();
+            unreachable |= kind == ErrorKind::Connect && io.is_some_and(|io| is_unreachable(io.kind()));
             let text = error.to_string();
             // Wrappers often repeat what they wrap.
             if !texts.iter().any(|known| known.contains(&text)) {
                 texts.push(text);
             }
-            cause = error.source();
+            // An io::Error that wraps another error is not its source: it passes it over.
+            cause = io.and_then(|io| io.get_ref()).map(|inner| inner as _).or_else(|| error.source());
         }
         Self(Arc::new(Inner { kind, request: None, text: texts.join(": ").into(), status: None, unreachable }))
     }
@@ -385,6 +385,8 @@ mod tests {
         assert!(unreachable(ErrorKind::Connect, io::ErrorKind::ConnectionRefused));
         assert!(unreachable(ErrorKind::Connect, io::ErrorKind::ConnectionReset), "during the handshake");
         assert!(!unreachable(ErrorKind::Connect, io::ErrorKind::InvalidData), "a certificate that is not trusted");
+        let wrapped = io::Error::other(io::Error::from(io::ErrorKind::ConnectionReset));
+        assert!(Error::transport(ErrorKind::Connect, &wrapped).is_unreachable(), "as TLS wraps it");
         assert!(!unreachable(ErrorKind::Disconnected, io::ErrorKind::ConnectionReset), "in the middle of an answer");
     }
 
