@@ -1,8 +1,9 @@
 //! Faults as clients behind a socket see them.
 
-use std::collections::BTreeMap;
+mod folded;
+
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube_client::Config;
@@ -12,11 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{
-    Backoff, ClientOptions, Error, ListWatch, Object, ObjectKey, Reflector, ReflectorStore, Replacement, client,
-    client_with,
-};
+use watchkeeper::{Backoff, ClientOptions, ListWatch, Reflector, client, client_with};
 use watchkeeper_apiserver::{ApiServer, Ending, Fault, ListenOptions, Listening, Match, StallAt};
+
+use folded::Folded;
 
 /// Nothing here takes this long, unless it hangs.
 const LONG: Duration = Duration::from_secs(4);
@@ -195,32 +195,6 @@ async fn the_request_that_restarts_is_reset_and_others_are_closed() {
     assert!(answer.is_empty() && is_reset(&ended), "{answer} {ended:?}");
     let (answer, ended) = rest(&mut watch).await;
     assert!(answer.is_empty() && ended.is_ok(), "{answer} {ended:?}");
-}
-
-/// What the changes add up to.
-#[derive(Default)]
-struct Folded(Mutex<BTreeMap<ObjectKey, Object>>);
-
-impl ReflectorStore for Folded {
-    fn add(&self, object: Object) -> Result<(), Error> {
-        self.0.lock().unwrap().insert(object.key().clone(), object);
-        Ok(())
-    }
-
-    fn update(&self, object: Object) -> Result<(), Error> {
-        self.add(object)
-    }
-
-    fn delete(&self, key: &ObjectKey, _: Option<Object>) -> Result<(), Error> {
-        self.0.lock().unwrap().remove(key);
-        Ok(())
-    }
-
-    fn replace(&self, list: Replacement) -> Result<(), Error> {
-        let items = list.items.into_iter().map(|object| (object.key().clone(), object));
-        *self.0.lock().unwrap() = items.collect();
-        Ok(())
-    }
 }
 
 /// Waits until the copy is the truth.

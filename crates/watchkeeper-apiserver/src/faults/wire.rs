@@ -7,7 +7,6 @@ use futures::stream::{self, StreamExt};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::watch;
-use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
@@ -106,18 +105,18 @@ impl Sending {
         {
             self.wire.stall = None;
             if self.interruption.wait(time).await.is_err() {
-                return self.end(Ending::Fin).await;
+                return self.end(Ending::Fin);
             }
         }
         if let Some((bytes, ending)) = self.wire.cut
             && self.sent >= bytes
         {
-            return self.end(ending).await;
+            return self.end(ending);
         }
         while self.pending.is_empty() {
             let frame = tokio::select! {
                 biased;
-                () = self.interruption.happens() => return self.end(Ending::Fin).await,
+                () = self.interruption.happens() => return self.end(Ending::Fin),
                 frame = self.body.frame() => frame?,
             };
             match frame.map(Frame::into_data) {
@@ -130,19 +129,15 @@ impl Sending {
         if let Some(rate) = self.wire.bytes_per_second {
             let time = Duration::from_secs_f64(piece.len() as f64 / f64::from(rate));
             if self.interruption.wait(Some(time)).await.is_err() {
-                return self.end(Ending::Fin).await;
+                return self.end(Ending::Fin);
             }
         }
         self.sent += piece.len();
         Some(Ok(Frame::data(piece)))
     }
 
-    async fn end(&mut self, ending: Ending) -> Option<Result<Frame<Bytes>, BoxError>> {
+    fn end(&mut self, ending: Ending) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.ended = true;
-        if self.on_socket {
-            // hyper forgets what it has not sent when a body fails: what came before the cut is sent meanwhile.
-            yield_now().await;
-        }
         match ending {
             Ending::Fin if !self.on_socket => None,
             ending => Some(Err(Cut { ending }.into())),

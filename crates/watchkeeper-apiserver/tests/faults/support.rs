@@ -1,6 +1,5 @@
 //! A server, a reflector that copies its pods, and a hand that writes.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,11 +7,10 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use watchkeeper::{
-    Backoff, Error, ListWatch, Object, ObjectKey, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement,
-    StatusReader,
-};
+use watchkeeper::{Backoff, ListWatch, Object, Reason, Reflector, ReflectorStatus, StatusReader};
 use watchkeeper_apiserver::{ApiServer, Differences, Fault, Match, digest};
+
+use crate::folded::Folded;
 
 /// The limit for one object that the reflector is given.
 pub(crate) const MAX_OBJECT: usize = 512 << 10;
@@ -33,34 +31,6 @@ impl Mode {
             Self::Streaming => Match::streaming_list("pods"),
             Self::Paged => Match::list("pods"),
         }
-    }
-}
-
-/// What the changes add up to.
-#[derive(Default)]
-pub(crate) struct Folded(Mutex<BTreeMap<ObjectKey, Object>>);
-
-impl ReflectorStore for Folded {
-    fn add(&self, object: Object) -> Result<(), Error> {
-        self.0.lock().unwrap().insert(object.key().clone(), object);
-        Ok(())
-    }
-
-    fn update(&self, object: Object) -> Result<(), Error> {
-        self.add(object)
-    }
-
-    fn delete(&self, key: &ObjectKey, _: Option<Object>) -> Result<(), Error> {
-        self.0.lock().unwrap().remove(key);
-        Ok(())
-    }
-
-    fn replace(&self, list: Replacement) -> Result<(), Error> {
-        let mut objects = self.0.lock().unwrap();
-        let listed: BTreeMap<_, _> = list.items.into_iter().map(|object| (object.key().clone(), object)).collect();
-        objects.retain(|key, _| !list.complete || list.unusable.contains(key));
-        objects.extend(listed);
-        Ok(())
     }
 }
 
