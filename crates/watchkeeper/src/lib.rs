@@ -20,10 +20,13 @@ pub mod source;
 pub mod pager;
 pub mod reflector;
 
+pub mod keyed;
+
 pub mod defaults;
 mod error;
 
 pub use error::{Error, ErrorKind};
+pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
 pub use object::{DecodeError, InvalidKey, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
