@@ -24,6 +24,7 @@
 //! | [`HTTP2_PING_INTERVAL`], [`HTTP2_PING_TIMEOUT`] | `ReadIdleTimeout`, `PingTimeout` | 30 s, 15 s | |
 //! | [`HTTP2_MAX_STREAMS`] | none | 80 a connection | the API server allows 100; watch 101 would wait for ever |
 //! | [`CONNECT_TIMEOUT`] | 30 s dialer | 30 s | |
+//! | [`MAX_RAW_BYTES`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
 
 use std::time::Duration;
 
@@ -104,3 +105,33 @@ pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
 pub const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Requests at once on one HTTP/2 connection.
 pub const HTTP2_MAX_STREAMS: usize = 80;
+
+/// Raw bodies that wait to be packed, in bytes. Beyond this, reading waits.
+pub const MAX_RAW_BYTES: usize = 8 << 20;
+/// The first dictionary of a kind is made of this many bytes of bodies.
+pub const DICTIONARY_SAMPLE: usize = 4 << 20;
+/// A kind with fewer bytes of bodies has no dictionary, and stays raw.
+pub const DICTIONARY_MIN_BODIES: usize = 1 << 20;
+/// A dictionary is at most this part of its kind's bodies...
+pub const DICTIONARY_SHARE: usize = 16;
+/// ... and at most this large, in bytes.
+pub const DICTIONARY_MAX: usize = 256 << 10;
+/// The most objects that a dictionary is made of.
+pub const DICTIONARY_OBJECTS: usize = 64;
+/// The largest dictionary that is asked of zstd's trainer.
+pub const TRAINED_DICTIONARY_MAX: usize = 64 << 10;
+/// zstd's level with a dictionary of whole objects. Higher ones take more memory than they save.
+pub const RAW_DICTIONARY_LEVEL: i32 = 1;
+/// zstd's level with a trained dictionary.
+pub const TRAINED_DICTIONARY_LEVEL: i32 = 3;
+/// How much smaller a new dictionary must make objects to replace the one in use.
+pub const DICTIONARY_GAIN: f64 = 0.1;
+/// Another dictionary is tried when the last objects are this many times as large as when it was made...
+pub const DICTIONARY_DRIFT: f64 = 1.5;
+/// ... and this is how many are looked at.
+pub const DICTIONARY_WINDOW: usize = 1000;
+/// How long after the first list a dictionary of all of it is tried, and the first wait between looks for objects that
+/// still need an old dictionary.
+pub const REPACK_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait between such looks.
+pub const REPACK_WAIT_MAX: Duration = Duration::from_secs(60);

@@ -27,16 +27,22 @@ mod error;
 
 pub use error::{Error, ErrorKind};
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
-pub use object::{DecodeError, InvalidKey, Labels, Object, ObjectKey, ResourceVersion};
+pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
 pub use source::{
-    BadObject, Bookmark, ClientOptions, ListMetadata, ListOptions, ListPart, ListWatch, ListerWatcher, Listing, Scope,
-    Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists, Verb, VersionMatch, WatchEvent,
-    WatchStream, client, client_with,
+    BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,
+    ListerWatcher, Listing, Packing, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists,
+    Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
 };
 
 /// The program of the README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// What the macros need.
+#[doc(hidden)]
+pub mod __private {
+    pub use kube_core::ApiResource;
+}

@@ -1,36 +1,67 @@
 //! The handle to one object.
 
-use std::borrow::Cow;
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use compact_str::CompactString;
-use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::header::{self, RawHeader};
-use super::{DecodeError, ObjectKey, ResourceVersion};
+use super::labels::{self, LabelSets, Labels, SharedLabels};
+use super::packed::{Dictionary, Packed};
+use super::{Cached, DecodeError, ObjectKey, ResourceVersion};
 use crate::{Error, ErrorKind};
 
 /// One object of the cluster: its header is at hand, its body is decoded when asked for. Cheap to clone.
+///
+/// Where it came from a [`ListWatch`](crate::ListWatch), its body is [packed](crate::Keep) behind its back; what comes out
+/// is the same at any time.
 #[derive(Clone)]
 pub struct Object(Arc<Inner>);
 
 struct Inner {
+    /// Namespace, name, uid, the object's own labels, and whether it is being deleted.
     key: ObjectKey,
-    uid: Option<CompactString>,
     version: ResourceVersion,
-    labels: Box<[(Box<str>, Box<str>)]>,
-    deleting: bool,
+    shared_labels: Option<SharedLabels>,
+    /// Of the body.
+    hash: u64,
+    state: Mutex<State>,
+}
+
+/// What changes while the object does not.
+struct State {
     body: Body,
+    extra: Option<Box<Extra>>,
 }
 
 /// How the body is kept.
 enum Body {
-    /// The JSON that the server sent.
-    Raw(Bytes),
+    /// The JSON that the server sent. (In a box, because nearly all objects of a cache are packed.)
+    Raw(Box<Bytes>),
+    Packed(Packed),
+}
+
+impl Body {
+    fn size(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Packed(packed) => packed.size(),
+        }
+    }
+}
+
+/// What most objects do not have.
+#[derive(Default)]
+struct Extra {
+    /// The values of indexes that look into the body, by the index's number, until the store takes them.
+    index_values: Vec<(u64, Vec<CompactString>)>,
+    /// The decoded object, if it is to be kept.
+    decoded: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Object {
@@ -41,7 +72,7 @@ impl Object {
 
     /// The uid, which every object of a real server has.
     pub fn uid(&self) -> Option<&str> {
-        self.0.uid.as_deref()
+        Some(self.0.key.uid()).filter(|uid| !uid.is_empty())
     }
 
     /// The version of this state of the object.
@@ -51,37 +82,39 @@ impl Object {
 
     /// The labels.
     pub fn labels(&self) -> Labels<'_> {
-        Labels(&self.0.labels)
+        let shared = self.0.shared_labels.as_ref().map(|set| &set.slice).unwrap_or_default();
+        Labels { shared, own: self.0.key.labels() }
     }
 
     /// Somebody has asked for the object's deletion, and something still holds it.
     pub fn is_deleting(&self) -> bool {
-        self.0.deleting
+        self.0.key.deleting()
     }
 
     /// The object as the server sent it. Items of lists, which built-in kinds send without `kind` and `apiVersion`, have
     /// both in front, as events of a watch do; nothing else is touched.
-    pub fn json(&self) -> Bytes {
-        match &self.0.body {
-            Body::Raw(bytes) => bytes.clone(),
-        }
+    pub fn json(&self) -> Result<Bytes, DecodeError> {
+        let packed = match &self.state().body {
+            Body::Raw(bytes) => return Ok(Bytes::clone(bytes)),
+            Body::Packed(packed) => packed.clone(),
+        };
+        packed.unpack().ok_or_else(|| self.cannot_unpack())
     }
 
-    /// How many bytes the body takes.
-    pub(crate) fn size(&self) -> usize {
-        match &self.0.body {
-            Body::Raw(bytes) => bytes.len(),
-        }
-    }
-
-    /// Decodes the body into `K`: the object's type, or any struct with those of its fields that matter.
+    /// Decodes the body into `K`: the object's type, or any struct with those of its fields that matter. Decodes anew
+    /// each time; [`typed`](Self::typed) makes a handle that remembers.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K, DecodeError> {
-        let json = self.json();
+        let json = self.json()?;
         // The path is looked for only when it is needed: following it costs as much as the decoding.
         serde_json::from_slice(&json).or_else(|_| {
             let mut deserializer = serde_json::Deserializer::from_slice(&json);
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| self.decode_error::<K>(&json, &error))
         })
+    }
+
+    /// The same object, as a `K`. Nothing is decoded yet.
+    pub fn typed<K>(self) -> Cached<K> {
+        Cached::new(self)
     }
 
     /// An object from JSON, for tests and for sources of one's own. It must have a name and a version.
@@ -92,20 +125,121 @@ impl Object {
         let header: RawHeader<'_> = serde_json::from_slice(&json).map_err(|_| malformed("it is not JSON"))?;
         match header.problem() {
             Some(problem) => Err(malformed(problem)),
-            None => Ok(Self::from_parts(&header, json.clone())),
+            None => Ok(Self::from_parts(&header, json.clone(), None)),
         }
     }
 
     /// Makes the handle. The header has no [problem](RawHeader::problem).
-    pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes) -> Self {
+    pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes, sets: Option<&mut LabelSets>) -> Self {
+        let [namespace, name, uid] =
+            [&header.namespace, &header.name, &header.uid].map(|field| field.as_deref().unwrap_or_default());
+        let key = |labels: &[u8]| ObjectKey::with_header(namespace, name, uid, labels, header.deleting);
+        let (shared_labels, key) = match sets {
+            Some(sets) => {
+                let (shared, own) = sets.split(&header.labels);
+                (shared, key(own))
+            }
+            None => (None, key(&labels::own(&header.labels))),
+        };
         Self(Arc::new(Inner {
-            key: header.key().unwrap_or_else(|| ObjectKey::cluster("")),
-            uid: header.uid.as_deref().map(CompactString::from),
+            key,
             version: header.resource_version.as_deref().unwrap_or_default().into(),
-            labels: own_labels(&header.labels),
-            deleting: header.deleting,
-            body: Body::Raw(json),
+            shared_labels,
+            hash: body_hash(&json),
+            state: Mutex::new(State { body: Body::Raw(Box::new(json)), extra: None }),
         }))
+    }
+
+    /// The two are the same state of the same object: uid, version and body are equal. (A transform, say, can make two
+    /// bodies of one version.)
+    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
+        let same = |one: &Inner, two: &Inner| {
+            one.version == two.version && one.hash == two.hash && one.key == two.key && one.key.uid() == two.key.uid()
+        };
+        Arc::ptr_eq(&self.0, &other.0) || same(&self.0, &other.0)
+    }
+
+    /// How many bytes the body takes as it is kept now.
+    pub(crate) fn size(&self) -> usize {
+        self.state().body.size()
+    }
+
+    /// The body, if it is not packed.
+    pub(crate) fn raw(&self) -> Option<Bytes> {
+        match &self.state().body {
+            Body::Raw(bytes) => Some(Bytes::clone(bytes)),
+            Body::Packed(_) => None,
+        }
+    }
+
+    /// The body, if it is packed.
+    pub(crate) fn packed(&self) -> Option<Packed> {
+        match &self.state().body {
+            Body::Raw(_) => None,
+            Body::Packed(packed) => Some(packed.clone()),
+        }
+    }
+
+    /// Packs the body, or packs it anew, and gives the size that it has then. It stays as it is if that saves nothing.
+    pub(crate) fn pack(&self, dictionary: Option<&Arc<Dictionary>>) -> usize {
+        let Ok(json) = self.json() else { return self.size() };
+        let body = match Packed::pack(&json, dictionary) {
+            Some(packed) => Body::Packed(packed),
+            // Kept with an old dictionary it would keep that alive.
+            None => Body::Raw(Box::new(json)),
+        };
+        let size = body.size();
+        let old = std::mem::replace(&mut self.state().body, body);
+        drop(old);
+        size
+    }
+
+    /// Keeps the decoded object for as long as the handle lives.
+    pub(crate) fn keep_decoded(&self, decoded: Arc<dyn Any + Send + Sync>) {
+        self.state().extra.get_or_insert_default().decoded = Some(decoded);
+    }
+
+    /// The decoded object, if one of this type is kept.
+    pub(crate) fn kept_decoded<K: Send + Sync + 'static>(&self) -> Option<Arc<K>> {
+        let decoded = self.state().extra.as_ref()?.decoded.clone()?;
+        decoded.downcast().ok()
+    }
+
+    /// Hangs on the handle what an index finds in the body, while that is at hand.
+    pub(crate) fn put_index_values(&self, index: u64, values: Vec<CompactString>) {
+        self.state().extra.get_or_insert_default().index_values.push((index, values));
+    }
+
+    /// Takes what was hung on it for an index, which needs it once.
+    pub(crate) fn take_index_values(&self, index: u64) -> Option<Vec<CompactString>> {
+        let mut state = self.state();
+        let extra = state.extra.as_mut()?;
+        let at = extra.index_values.iter().position(|(known, _)| *known == index)?;
+        let (_, values) = extra.index_values.swap_remove(at);
+        if extra.index_values.is_empty() && extra.decoded.is_none() {
+            state.extra = None;
+        }
+        Some(values)
+    }
+
+    /// A reference that does not keep the object.
+    pub(crate) fn downgrade(&self) -> WeakObject {
+        WeakObject(Arc::downgrade(&self.0))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cannot_unpack(&self) -> DecodeError {
+        DecodeError {
+            kind: None,
+            key: self.key().clone(),
+            version: self.resource_version().clone(),
+            path: ".".into(),
+            offset: 0,
+            into: "JSON, because it cannot be unpacked",
+        }
     }
 
     fn decode_error<K>(&self, json: &[u8], error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeError {
@@ -126,22 +260,24 @@ impl Object {
     }
 }
 
-/// The labels, of equal keys the last. Few are compared with each other, which is what nearly every object needs; a map
-/// is for the hundred thousand that one can have.
-fn own_labels(labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> Box<[(Box<str>, Box<str>)]> {
-    let own = |(key, value): (&str, &str)| (key.into(), value.into());
-    let pairs = labels.iter().map(|(key, value)| (&**key, &**value));
-    if labels.len() > 16 {
-        return pairs.collect::<IndexMap<_, _>>().into_iter().map(own).collect();
+/// A reference to an object that may be gone.
+#[derive(Clone)]
+pub(crate) struct WeakObject(Weak<Inner>);
+
+impl WeakObject {
+    pub(crate) fn upgrade(&self) -> Option<Object> {
+        self.0.upgrade().map(Object)
     }
-    let mut kept: Vec<(&str, &str)> = Vec::with_capacity(labels.len());
-    for (key, value) in pairs {
-        match kept.iter_mut().find(|(known, _)| *known == key) {
-            Some(label) => label.1 = value,
-            None => kept.push((key, value)),
-        }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
     }
-    kept.into_iter().map(own).collect()
+}
+
+/// Seeded anew in each process: nobody outside can make two bodies with one hash.
+fn body_hash(json: &[u8]) -> u64 {
+    static HASHER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
+    HASHER.hash_one(json)
 }
 
 /// Key and version only: a body is never shown.
@@ -151,28 +287,13 @@ impl fmt::Debug for Object {
     }
 }
 
-/// The labels of an object.
-#[derive(Debug, Clone, Copy)]
-pub struct Labels<'a>(&'a [(Box<str>, Box<str>)]);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> Labels<'a> {
-    /// The value of a label.
-    pub fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(known, _)| **known == *key).map(|(_, value)| &**value)
-    }
-
-    /// All labels, in the order in which the object has them.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.0.iter().map(|(key, value)| (&**key, &**value))
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// There are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    #[test]
+    fn a_header_takes_little_more_than_its_texts() {
+        assert_eq!(size_of::<Inner>(), 80);
+        assert_eq!(size_of::<Object>(), 8);
     }
 }

@@ -407,7 +407,7 @@ impl<'de, T: Fields<'de>> Visitor<'de> for Look<T> {
 }
 
 /// The key of a field.
-struct Key;
+pub(crate) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Cow<'de, str>;

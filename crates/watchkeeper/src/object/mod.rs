@@ -12,13 +12,22 @@
 //! # Ok::<(), watchkeeper::Error>(())
 //! ```
 
+mod cached;
 mod decode_error;
 mod handle;
 pub(crate) mod header;
 mod key;
+mod kind;
+mod labels;
+pub(crate) mod packed;
 mod version;
 
+pub use cached::Cached;
 pub use decode_error::DecodeError;
-pub use handle::{Labels, Object};
+pub use handle::Object;
+pub(crate) use handle::WeakObject;
 pub use key::{InvalidKey, ObjectKey};
+pub use kind::Kind;
+pub(crate) use labels::LabelSets;
+pub use labels::Labels;
 pub use version::ResourceVersion;

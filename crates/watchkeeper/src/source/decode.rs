@@ -4,6 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kube_core::ApiResource;
 
 use super::BadObject;
+use super::intake::Intake;
 use crate::object::header::{self, RawHeader};
 use crate::{Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 
@@ -73,7 +74,7 @@ impl ExpectedKind {
 
     /// Makes a handle of an object's JSON, `json`, whose header has been read. The header says nothing of the object's
     /// kind in lists of built-in kinds; such objects get it in front, so that one object has one form.
-    pub(super) fn decode(&self, header: &RawHeader<'_>, json: &[u8]) -> Decoded {
+    pub(super) fn decode(&self, header: &RawHeader<'_>, json: &[u8], intake: &Intake) -> Decoded {
         if let Err(problem) = header::check(json) {
             return Decoded::Bad(bad(header, problem));
         }
@@ -82,7 +83,10 @@ impl ExpectedKind {
         }
         match header.problem() {
             Some(problem) => Decoded::Bad(bad(header, problem)),
-            None => Decoded::Object(Object::from_parts(header, self.body(header, json))),
+            None => match intake.make(header, self.body(header, json)) {
+                Ok(object) => Decoded::Object(object),
+                Err(problem) => Decoded::Bad(bad(header, problem)),
+            },
         }
     }
 

@@ -8,12 +8,15 @@
 //! Built-in kinds send `kind`, `apiVersion`, `metadata` and then `items`; custom resources come with sorted keys, `items`
 //! before `metadata`. Either will do.
 
+use std::sync::Arc;
+
 use bytes::{Buf, BytesMut};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, not_json};
+use super::intake::Intake;
 use super::{BadObject, ListMetadata, ListPart};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::{MAX_STATUS, Status};
@@ -23,6 +26,7 @@ use crate::{Error, ErrorKind};
 /// Takes pieces of a list, and gives out its parts.
 pub(super) struct ListReader {
     expected: ExpectedKind,
+    intake: Arc<Intake>,
     max_frame: usize,
     input: BytesMut,
     /// A value was cut off: it is tried again when the input is as long as this.
@@ -72,9 +76,10 @@ enum Step {
 }
 
 impl ListReader {
-    pub(super) fn new(expected: ExpectedKind, max_frame: usize) -> Self {
+    pub(super) fn new(expected: ExpectedKind, intake: Arc<Intake>, max_frame: usize) -> Self {
         Self {
             expected,
+            intake,
             max_frame,
             input: BytesMut::new(),
             wait_for: 0,
@@ -237,7 +242,7 @@ impl ListReader {
             Ok((header, length)) if length > self.max_frame => (Decoded::Bad(bad(&header, TOO_LARGE)), length),
             Ok((header, length)) => {
                 self.has_items_without_kind |= header.kind.is_none() || header.api_version.is_none();
-                (self.expected.decode(&header, &self.input[..length]), length)
+                (self.expected.decode(&header, &self.input[..length], &self.intake), length)
             }
             Err(error) if self.is_cut_off(&error) => return self.starve_in_item(),
             Err(_) => {

@@ -1,21 +1,25 @@
 //! Lists and watches over HTTP.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use futures::stream;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use kube_client::Client;
 use kube_client::client::Body;
-use kube_core::{ApiResource, Resource};
+use kube_core::ApiResource;
 
 use super::decode::ExpectedKind;
+use super::intake::{Intake, IntakeOptions};
 use super::list_reader::ListReader;
 use super::watch_reader::WatchReader;
-use super::{ListOptions, ListPart, ListerWatcher, Listing, StreamingLists, WatchEvent, WatchStream, body};
+use super::{
+    Keep, ListOptions, ListPart, ListerWatcher, Listing, Packing, StreamingLists, Transform, WatchEvent, WatchStream,
+    body,
+};
 use crate::defaults::MAX_FRAME;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Kind, KnownObjects, Object};
 
 /// Which objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,6 +56,9 @@ pub struct ListWatch {
     tweak: Option<Arc<Tweak>>,
     max_frame: usize,
     streaming: StreamingLists,
+    intake_options: IntakeOptions,
+    /// What objects pass on their way in, made of the options when it is first needed. Clones share it.
+    intake: Arc<OnceLock<Arc<Intake>>>,
 }
 
 type Tweak = dyn Fn(&mut ListOptions) + Send + Sync;
@@ -62,6 +69,7 @@ impl ListWatch {
     /// Any client will do. With one of [`watchkeeper::client`](crate::client)'s, dead peers are noticed, errors come
     /// out at once, and answers are compressed.
     pub fn new(client: Client, resource: ApiResource) -> Self {
+        let intake_options = IntakeOptions::new(Keep::default_for(&resource));
         Self {
             client,
             resource,
@@ -72,12 +80,14 @@ impl ListWatch {
             tweak: None,
             max_frame: MAX_FRAME,
             streaming: StreamingLists::default(),
+            intake_options,
+            intake: Arc::default(),
         }
     }
 
     /// The kind of a Rust type.
-    pub fn of<K: Resource<DynamicType = ()>>(client: Client) -> Self {
-        Self::new(client, ApiResource::erase::<K>(&()))
+    pub fn of<K: Kind>(client: Client) -> Self {
+        Self::new(client, K::resource())
     }
 
     /// A kind of which only the names in its URL are known: client-go's `NewListWatchFromClient`. The core group is `""`.
@@ -128,6 +138,33 @@ impl ListWatch {
         self
     }
 
+    /// How bodies are kept; [`Keep::Packed`] by default, [`Keep::Raw`] for Secrets.
+    pub fn keep(self, keep: Keep) -> Self {
+        self.with_intake(|options| options.keep = keep)
+    }
+
+    /// Changes each object, once, before anything else sees it.
+    pub fn transform(self, transform: Transform) -> Self {
+        self.with_intake(|options| options.transform = Some(transform))
+    }
+
+    /// Where the objects end up. An object that is listed again and has not changed then travels as the handle that is
+    /// there already, so that a relist costs no memory; and what was packed long ago can be packed better.
+    pub fn known_objects(self, known: impl KnownObjects<Object> + 'static) -> Self {
+        self.with_intake(|options| options.known = Some(Arc::new(known)))
+    }
+
+    /// How many bytes of bodies may wait to be packed; 8 MiB by default. Beyond that, reading waits. A larger object is
+    /// let through alone.
+    pub fn max_raw_bytes(self, bytes: usize) -> Self {
+        self.with_intake(|options| options.max_raw_bytes = bytes)
+    }
+
+    /// How the packing of bodies goes.
+    pub fn packing(&self) -> Packing {
+        self.intake().packing()
+    }
+
     /// Shares what another source of the same server and kind has learnt of streaming lists.
     pub fn share_streaming_lists(mut self, with: &StreamingLists) -> Self {
         self.streaming = with.clone();
@@ -149,6 +186,16 @@ impl ListWatch {
     /// The kind that is listed and watched.
     pub fn resource(&self) -> &ApiResource {
         &self.resource
+    }
+
+    fn with_intake(mut self, change: impl FnOnce(&mut IntakeOptions)) -> Self {
+        change(&mut self.intake_options);
+        self.intake = Arc::default();
+        self
+    }
+
+    fn intake(&self) -> &Arc<Intake> {
+        self.intake.get_or_init(|| Arc::new(Intake::new(&self.intake_options)))
     }
 
     fn expected(&self) -> ExpectedKind {
@@ -217,14 +264,15 @@ impl ListerWatcher for ListWatch {
     fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<Listing, Error>> {
         Box::pin(async move {
             let body = self.send(options, "list").await?;
-            let reader = ListReader::new(self.expected(), self.max_frame);
-            let request = format!("list {}", self.description());
-            Ok(Listing::new(stream::unfold(Some((body, reader, request)), |state| async move {
-                let (mut body, mut reader, request) = state?;
-                match next_list_part(&mut body, &mut reader).await {
-                    Ok(Some(part)) => Some((Ok(part), Some((body, reader, request)))),
+            let intake = self.intake().clone();
+            let reader = ListReader::new(self.expected(), intake.clone(), self.max_frame);
+            let page = Page { body, reader, intake, request: format!("list {}", self.description()), is_last: true };
+            Ok(Listing::new(stream::unfold(Some(page), |page| async move {
+                let mut page = page?;
+                match page.next().await {
+                    Ok(Some(part)) => Some((Ok(part), Some(page))),
                     Ok(None) => None,
-                    Err(error) => Some((Err(error.during(request)), None)),
+                    Err(error) => Some((Err(error.during(page.request)), None)),
                 }
             })))
         })
@@ -232,18 +280,23 @@ impl ListerWatcher for ListWatch {
 
     fn watch(&self, options: ListOptions) -> BoxFuture<'_, Result<WatchStream, Error>> {
         Box::pin(async move {
+            let is_list = options.send_initial_events == Some(true);
             let body = self.send(options, "watch").await?;
-            let reader = WatchReader::new(self.expected(), self.max_frame);
-            let request = format!("watch {}", self.description());
-            Ok(WatchStream::new(stream::unfold(Some((body, reader, request)), |state| async move {
-                let (mut body, mut reader, request) = state?;
-                match next_watch_event(&mut body, &mut reader).await {
+            let intake = self.intake().clone();
+            if !is_list {
+                intake.list_ended();
+            }
+            let reader = WatchReader::new(self.expected(), intake.clone(), self.max_frame);
+            let watch = Watch { body, reader, intake, request: format!("watch {}", self.description()) };
+            Ok(WatchStream::new(stream::unfold(Some(watch), |watch| async move {
+                let mut watch = watch?;
+                match watch.next().await {
                     Ok(Some(WatchEvent::Error(error))) => {
-                        Some((Ok(WatchEvent::Error(error.during(request.as_str()))), Some((body, reader, request))))
+                        Some((Ok(WatchEvent::Error(error.during(watch.request.as_str()))), Some(watch)))
                     }
-                    Ok(Some(event)) => Some((Ok(event), Some((body, reader, request)))),
+                    Ok(Some(event)) => Some((Ok(event), Some(watch))),
                     Ok(None) => None,
-                    Err(error) => Some((Err(error.during(request)), None)),
+                    Err(error) => Some((Err(error.during(watch.request)), None)),
                 }
             })))
         })
@@ -265,40 +318,86 @@ impl ListerWatcher for ListWatch {
     }
 }
 
-async fn next_list_part(body: &mut Body, reader: &mut ListReader) -> Result<Option<ListPart>, Error> {
-    if let Some(part) = reader.next_part()? {
-        return Ok(Some(part));
-    }
-    if reader.has_ended() {
-        return Ok(None);
-    }
-    match body::next_piece(body).await? {
-        Some(piece) => {
-            reader.push(&piece);
-            Ok(Some(reader.next_part()?.unwrap_or(ListPart::Progress)))
+/// The answer to a list, while it is being read.
+struct Page {
+    body: Body,
+    reader: ListReader,
+    intake: Arc<Intake>,
+    request: String,
+    /// Nothing was said of another.
+    is_last: bool,
+}
+
+impl Page {
+    async fn next(&mut self) -> Result<Option<ListPart>, Error> {
+        match self.read().await? {
+            Some(part) => {
+                if let ListPart::Metadata(metadata) = &part {
+                    self.is_last = metadata.continue_token.is_none();
+                }
+                Ok(Some(self.intake.admit_part(part).await))
+            }
+            None => {
+                if self.is_last {
+                    self.intake.list_ended();
+                }
+                Ok(None)
+            }
         }
-        None => {
-            reader.end();
-            reader.next_part()
+    }
+
+    async fn read(&mut self) -> Result<Option<ListPart>, Error> {
+        if let Some(part) = self.reader.next_part()? {
+            return Ok(Some(part));
+        }
+        if self.reader.has_ended() {
+            return Ok(None);
+        }
+        match body::next_piece(&mut self.body).await? {
+            Some(piece) => {
+                self.reader.push(&piece);
+                Ok(Some(self.reader.next_part()?.unwrap_or(ListPart::Progress)))
+            }
+            None => {
+                self.reader.end();
+                self.reader.next_part()
+            }
         }
     }
 }
 
-async fn next_watch_event(body: &mut Body, reader: &mut WatchReader) -> Result<Option<WatchEvent>, Error> {
-    if let Some(event) = reader.next_event()? {
-        return Ok(Some(event));
-    }
-    if reader.has_ended() {
-        return Ok(None);
-    }
-    match body::next_piece(body).await? {
-        Some(piece) => {
-            reader.push(piece);
-            Ok(Some(reader.next_event()?.unwrap_or(WatchEvent::Progress)))
+/// The answer to a watch, while it is being read.
+struct Watch {
+    body: Body,
+    reader: WatchReader,
+    intake: Arc<Intake>,
+    request: String,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        match self.read().await? {
+            Some(event) => Ok(Some(self.intake.admit_event(event).await)),
+            None => Ok(None),
         }
-        None => {
-            reader.end();
-            reader.next_event()
+    }
+
+    async fn read(&mut self) -> Result<Option<WatchEvent>, Error> {
+        if let Some(event) = self.reader.next_event()? {
+            return Ok(Some(event));
+        }
+        if self.reader.has_ended() {
+            return Ok(None);
+        }
+        match body::next_piece(&mut self.body).await? {
+            Some(piece) => {
+                self.reader.push(piece);
+                Ok(Some(self.reader.next_event()?.unwrap_or(WatchEvent::Progress)))
+            }
+            None => {
+                self.reader.end();
+                self.reader.next_event()
+            }
         }
     }
 }

@@ -30,10 +30,14 @@ pub(crate) mod duplex;
 mod events;
 mod gzip;
 mod http2;
+mod intake;
+mod keep;
 mod list_reader;
 mod list_watch;
 mod options;
+mod packer;
 mod scripted;
+mod transform;
 mod watch_reader;
 
 use futures::future::BoxFuture;
@@ -43,9 +47,12 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 pub use client::client_over;
 pub use client::{ClientOptions, client, client_with};
 pub use events::{BadObject, Bookmark, ListMetadata, ListPart, WatchEvent};
+pub use keep::{DecodeInto, Keep};
 pub use list_watch::{ListWatch, Scope};
 pub use options::{ListOptions, VersionMatch};
+pub use packer::Packing;
 pub use scripted::{Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, Verb};
+pub use transform::Transform;
 
 use crate::{Error, Object};
 

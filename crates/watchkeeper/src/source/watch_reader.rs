@@ -8,10 +8,13 @@
 //! An event above the limit is not kept. Its key is read from what there is of it, its end is looked for without
 //! keeping anything, and if that does not come soon the connection is given up.
 
+use std::sync::Arc;
+
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, bad_from_lossy, not_json};
+use super::intake::Intake;
 use super::{BadObject, Bookmark, WatchEvent};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::Status;
@@ -24,6 +27,7 @@ const LONGEST_TYPE: usize = 32;
 /// Takes pieces of a stream, and gives out events.
 pub(super) struct WatchReader {
     expected: ExpectedKind,
+    intake: Arc<Intake>,
     max_frame: usize,
     /// What was received and not read yet. While lines are joined, or one is incomplete, it begins with them.
     input: Bytes,
@@ -55,8 +59,8 @@ enum Line {
 }
 
 impl WatchReader {
-    pub(super) fn new(expected: ExpectedKind, max_frame: usize) -> Self {
-        Self { expected, max_frame, input: Bytes::new(), rest: Bytes::new(), ended: false, state: State::Line }
+    pub(super) fn new(expected: ExpectedKind, intake: Arc<Intake>, max_frame: usize) -> Self {
+        Self { expected, intake, max_frame, input: Bytes::new(), rest: Bytes::new(), ended: false, state: State::Line }
     }
 
     /// Takes the next piece. All events of the piece before have been given out.
@@ -325,7 +329,7 @@ impl WatchReader {
     fn event(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> WatchEvent {
         let version = || ResourceVersion::from(header.resource_version.as_deref().unwrap_or_default());
         match event_type {
-            "ADDED" | "MODIFIED" | "DELETED" => match self.expected.decode(header, json) {
+            "ADDED" | "MODIFIED" | "DELETED" => match self.expected.decode(header, json, &self.intake) {
                 Decoded::Object(object) => match event_type {
                     "ADDED" => WatchEvent::Added(object),
                     "MODIFIED" => WatchEvent::Modified(object),

@@ -30,7 +30,7 @@ async fn an_object_behind_a_space_keeps_its_bytes() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(String::from_utf8_lossy(&object.json()), pod_json("a", "1"));
+    assert_eq!(String::from_utf8_lossy(&object.json().expect("a body")), pod_json("a", "1"));
     object.decode::<Pod>().expect("a pod");
 }
 

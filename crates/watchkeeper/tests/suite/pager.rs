@@ -382,7 +382,7 @@ async fn no_more_pages_than_the_buffer_are_asked_for_ahead() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_bytes_than_the_buffer_are_read_ahead() {
-    let size = numbered(0).json().len();
+    let size = numbered(0).json().expect("a body").len();
     let server = Server::with(50);
     let mut ahead = 0;
     let mut used = 0;

@@ -397,7 +397,9 @@ pub async fn read_list(source: &ListWatch) -> Outcome {
             Ok(None) => return Outcome::new(parts, None),
             Err(error) => return Outcome::new(parts, Some(error)),
             Ok(Some(ListPart::Progress)) => continue,
-            Ok(Some(ListPart::Item(object))) => format!("item {}", String::from_utf8_lossy(&object.json())),
+            Ok(Some(ListPart::Item(object))) => {
+                format!("item {}", String::from_utf8_lossy(&object.json().expect("a body")))
+            }
             Ok(Some(ListPart::Bad(object))) => format!("bad {}", words_of_bad(&object)),
             Ok(Some(ListPart::Metadata(metadata))) => {
                 let token = metadata.continue_token.map(|token| format!(" continue {token}")).unwrap_or_default();

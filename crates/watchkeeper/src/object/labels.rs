@@ -1,0 +1,242 @@
+//! The labels of an object, kept small.
+//!
+//! Of the labels of a pod, some are those of all pods of its template, and some its own: a hash, an index, its name. A
+//! slice of strings costs 32 bytes a label and more allocations than all the rest of a header. So labels are kept as text,
+//! each with its lengths in front, in two parts: those that other objects have too, in a text that they all share, and the
+//! object's own, behind its name. Which are which is a guess: a label is shared from its second sighting on. Nothing
+//! depends on the guess but memory.
+
+use std::borrow::Cow;
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use triomphe::ThinArc;
+
+use super::key::text;
+
+/// Labels that several objects have.
+pub(super) type SharedLabels = ThinArc<(), u8>;
+
+/// The labels of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Labels<'a> {
+    pub(super) shared: &'a [u8],
+    pub(super) own: &'a [u8],
+}
+
+impl<'a> Labels<'a> {
+    /// The value of a label.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        let mut found = self.pairs().filter(|(known, _)| *known == key.as_bytes());
+        found.next().map(|(_, value)| text(value))
+    }
+
+    /// All labels, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.pairs().map(|(key, value)| (text(key), text(value)))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pairs().count()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_empty() && self.own.is_empty()
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        Pairs(self.shared).chain(Pairs(self.own))
+    }
+}
+
+/// Reads what [`put`] wrote.
+struct Pairs<'a>(&'a [u8]);
+
+impl<'a> Pairs<'a> {
+    fn take(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (key, value) = (self.length()?, self.length()?);
+        let (key, rest) = self.0.split_at_checked(key)?;
+        let (value, rest) = rest.split_at_checked(value)?;
+        self.0 = rest;
+        Some((key, value))
+    }
+
+    /// A length: seven bits a byte, the lowest first.
+    fn length(&mut self) -> Option<usize> {
+        let mut length = 0;
+        for shift in (0..usize::BITS).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            length |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(length);
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take()
+    }
+}
+
+fn put(out: &mut Vec<u8>, key: &str, value: &str) {
+    for mut length in [key.len(), value.len()] {
+        while length > 0x7f {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+    }
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(value.as_bytes());
+}
+
+/// A header's labels as text. None of them is shared.
+pub(super) fn own(labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (key, value) in last_of_equal(labels) {
+        put(&mut out, key, value);
+    }
+    out
+}
+
+/// Of equal keys the last. Few are compared with each other, which is what nearly every object needs; a map is for the
+/// hundred thousand that one can have.
+fn last_of_equal<'a>(labels: &'a [(Cow<'_, str>, Cow<'_, str>)]) -> Vec<(&'a str, &'a str)> {
+    let pairs = labels.iter().map(|(key, value)| (&**key, &**value));
+    if labels.len() > 16 {
+        return pairs.collect::<indexmap::IndexMap<_, _>>().into_iter().collect();
+    }
+    let mut kept: Vec<(&str, &str)> = Vec::with_capacity(labels.len());
+    for (key, value) in pairs {
+        match kept.iter_mut().find(|(known, _)| *known == key) {
+            Some(label) => label.1 = value,
+            None => kept.push((key, value)),
+        }
+    }
+    kept
+}
+
+/// The labels that objects of one kind share.
+#[derive(Default)]
+pub(crate) struct LabelSets {
+    sets: HashTable<SharedLabels>,
+    /// Traces of the labels that were seen lately, each in the one place that its hash gives it.
+    seen: Vec<u32>,
+    /// Sets that nobody has any more are dropped when there are this many.
+    sweep_at: usize,
+    hasher: RandomState,
+    shared: Vec<u8>,
+    own: Vec<u8>,
+}
+
+/// How many labels are remembered as seen. More labels than that in turn, and all look new.
+const SEEN: usize = 4096;
+/// Below this many sets nothing is swept.
+const FIRST_SWEEP: usize = 1024;
+
+impl LabelSets {
+    /// The shared part of these labels, if there is one, and their own.
+    pub(super) fn split(&mut self, labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> (Option<SharedLabels>, &[u8]) {
+        self.shared.clear();
+        self.own.clear();
+        if !labels.is_empty() {
+            self.seen.resize(SEEN, 0);
+        }
+        for (key, value) in last_of_equal(labels) {
+            let hash = self.hasher.hash_one((key, value));
+            let trace = (hash >> 32) as u32 | 1;
+            let seen = &mut self.seen[hash as usize % SEEN];
+            let is_known = std::mem::replace(seen, trace) == trace;
+            put(if is_known { &mut self.shared } else { &mut self.own }, key, value);
+        }
+        let shared = (!self.shared.is_empty()).then(|| self.intern());
+        (shared, &self.own)
+    }
+
+    fn intern(&mut self) -> SharedLabels {
+        if self.sets.len() >= self.sweep_at.max(FIRST_SWEEP) {
+            self.sets.retain(|set| SharedLabels::strong_count(set) > 1);
+            self.sweep_at = 2 * self.sets.len();
+            self.sets.shrink_to(self.sweep_at, |set| self.hasher.hash_one(&set.slice));
+        }
+        let hash = self.hasher.hash_one(self.shared.as_slice());
+        let is_same = |set: &SharedLabels| set.slice == *self.shared;
+        if let Some(set) = self.sets.find(hash, is_same) {
+            return set.clone();
+        }
+        let set = SharedLabels::from_header_and_slice((), &self.shared);
+        let hasher = &self.hasher;
+        self.sets.insert_unique(hash, set.clone(), |set| hasher.hash_one(&set.slice));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&'static str, &str)]) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
+        pairs.iter().map(|(key, value)| (Cow::Borrowed(*key), Cow::Owned((*value).to_owned()))).collect()
+    }
+
+    fn all(shared: Option<&SharedLabels>, own: &[u8]) -> Vec<(String, String)> {
+        let labels = Labels { shared: shared.map(|set| &set.slice).unwrap_or_default(), own };
+        let mut pairs: Vec<_> = labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        pairs.sort();
+        pairs
+    }
+
+    #[test]
+    fn what_others_have_too_is_shared_and_the_rest_is_ones_own() {
+        let mut sets = LabelSets::default();
+        let mut kept = Vec::new();
+        for number in 0..10 {
+            let pairs = [("app", "web".to_owned()), ("hash", format!("h{number}")), ("team", "a".to_owned())];
+            let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
+            let (shared, own) = sets.split(&labels(&pairs));
+            let own = own.to_vec();
+            let mut expected: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            expected.sort();
+            assert_eq!(all(shared.as_ref(), &own), expected);
+            kept.push((shared, own));
+        }
+        let first = kept[1].0.as_ref().expect("shared labels");
+        for (shared, own) in &kept[1..] {
+            assert!(std::ptr::eq(first.slice.as_ptr(), shared.as_ref().expect("shared labels").slice.as_ptr()));
+            assert_eq!(Pairs(own).count(), 1);
+        }
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_counts_and_long_ones_survive() {
+        let long = "x".repeat(70_000);
+        let (key, value) = ("", long.as_str());
+        let text = own(&labels(&[("a", "1"), (key, "gone"), ("a", "2"), (key, value)]));
+        assert_eq!(all(None, &text), [(String::new(), long.clone()), ("a".into(), "2".into())]);
+        let many: Vec<_> = (0..100).map(|n| (Cow::Owned(format!("k{}", n % 50)), Cow::Owned(n.to_string()))).collect();
+        let many = own(&many);
+        let labels = Labels { shared: &[], own: &many };
+        assert_eq!((labels.len(), labels.get("k7"), labels.get("k50")), (50, Some("57"), None));
+    }
+
+    #[test]
+    fn sets_that_nobody_has_any_more_are_forgotten() {
+        let mut sets = LabelSets::default();
+        for number in 0..50_000 {
+            let value = format!("v{number}");
+            let pairs = labels(&[("only", &value)]);
+            drop(sets.split(&pairs));
+            drop(sets.split(&pairs));
+        }
+        assert!(sets.sets.len() <= FIRST_SWEEP, "{}", sets.sets.len());
+    }
+}

@@ -1,0 +1,139 @@
+//! What every object passes on its way in.
+//!
+//! When an object's header has been read, it is transformed and becomes a handle; that needs no waiting, and is done where
+//! the bytes are. Then it is admitted: if the cache has it already, the cache's handle travels on in its place; if not,
+//! all that ever needs the raw body is done now, while it is at hand, and the packer is told. From here on nobody parses or
+//! copies a body unless a user asks for it.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::packer::{Known, Packer, Packing};
+use super::{Keep, ListPart, Transform, WatchEvent};
+use crate::defaults::MAX_RAW_BYTES;
+use crate::object::LabelSets;
+use crate::object::header::{self, RawHeader};
+use crate::{Bookmark, Object};
+
+/// What a source's user has asked for.
+#[derive(Clone)]
+pub(super) struct IntakeOptions {
+    pub(super) keep: Keep,
+    pub(super) transform: Option<Transform>,
+    pub(super) known: Option<Known>,
+    pub(super) max_raw_bytes: usize,
+}
+
+impl IntakeOptions {
+    pub(super) fn new(keep: Keep) -> Self {
+        Self { keep, transform: None, known: None, max_raw_bytes: MAX_RAW_BYTES }
+    }
+}
+
+/// The way in, shared by all requests of a source.
+pub(super) struct Intake {
+    options: IntakeOptions,
+    labels: Mutex<LabelSets>,
+    /// There is none where bodies are kept as they are.
+    packer: Option<Packer>,
+}
+
+impl Intake {
+    pub(super) fn new(options: &IntakeOptions) -> Self {
+        let packer = match options.keep {
+            Keep::Raw => None,
+            Keep::Packed | Keep::Decoded(_) => Some(Packer::new(options.max_raw_bytes, options.known.clone())),
+        };
+        Self { options: options.clone(), labels: Mutex::default(), packer }
+    }
+
+    /// Makes the handle of an object with this header and this body. The error says why the object cannot be used.
+    pub(super) fn make(&self, header: &RawHeader<'_>, body: Bytes) -> Result<Object, &'static str> {
+        let Some(transform) = &self.options.transform else { return Ok(self.handle(header, body)) };
+        let Some(body) = transform.apply(&body)? else { return Ok(self.handle(header, body)) };
+        if transform.keeps_header() {
+            return Ok(self.handle(header, body));
+        }
+        header::check(&body).map_err(|_| "the transform made something else than text of it")?;
+        let changed: RawHeader<'_> =
+            serde_json::from_slice(&body).map_err(|_| "the transform made something else than JSON of it")?;
+        let is_same = changed.problem().is_none()
+            && changed.key() == header.key()
+            && changed.uid == header.uid
+            && changed.resource_version == header.resource_version;
+        if is_same {
+            Ok(self.handle(&changed, body.clone()))
+        } else {
+            Err("the transform changed its name, namespace, uid or version")
+        }
+    }
+
+    fn handle(&self, header: &RawHeader<'_>, body: Bytes) -> Object {
+        let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        Object::from_parts(header, body, Some(&mut labels))
+    }
+
+    /// Lets a part of a list travel on.
+    pub(super) async fn admit_part(&self, part: ListPart) -> ListPart {
+        match part {
+            ListPart::Item(object) => ListPart::Item(self.admit_listed(object).await),
+            other => other,
+        }
+    }
+
+    /// Lets an event of a watch travel on.
+    pub(super) async fn admit_event(&self, event: WatchEvent) -> WatchEvent {
+        match event {
+            // Of a streaming list, perhaps.
+            WatchEvent::Added(object) => WatchEvent::Added(self.admit_listed(object).await),
+            WatchEvent::Modified(object) => WatchEvent::Modified(self.admit(object).await),
+            // It will be in no index.
+            WatchEvent::Deleted(object) => {
+                self.pack(&object).await;
+                WatchEvent::Deleted(object)
+            }
+            WatchEvent::Bookmark(Bookmark { initial_events_end: true, .. }) => {
+                self.list_ended();
+                event
+            }
+            other => other,
+        }
+    }
+
+    /// A list has come to its end.
+    pub(super) fn list_ended(&self) {
+        if let Some(packer) = &self.packer {
+            packer.list_ended();
+        }
+    }
+
+    pub(super) fn packing(&self) -> Packing {
+        self.packer.as_ref().map(Packer::status).unwrap_or_default()
+    }
+
+    /// An object that may be in the cache already.
+    async fn admit_listed(&self, object: Object) -> Object {
+        let known = self.options.known.as_ref().and_then(|known| known.get_by_key(object.key()));
+        match known {
+            Some(known) if known.is_same_state(&object) => known,
+            _ => self.admit(object).await,
+        }
+    }
+
+    async fn admit(&self, object: Object) -> Object {
+        if let Keep::Decoded(into) = &self.options.keep
+            && let Some(decoded) = object.raw().and_then(|json| into.decode(&json))
+        {
+            object.keep_decoded(decoded);
+        }
+        self.pack(&object).await;
+        object
+    }
+
+    async fn pack(&self, object: &Object) {
+        if let Some(packer) = &self.packer {
+            packer.admit(object).await;
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The task that packs, and decides what to pack against.
+//!
+//! - A kind with under 1 MiB of bodies has no dictionary, and stays raw: what has come waits in `pending`.
+//! - The first dictionary is made of the first 4 MiB of bodies, or of what there is (but 1 MiB) when the first list ends.
+//! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
+//!   and the first bodies may be those of one team.
+//! - When the last 1,000 objects packed to 1.5 times the size that the dictionary was made with, another is tried: a new
+//!   template has been rolled out, say. It is made of the last objects and of those in the store, half and half.
+//! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
+//!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking, yield_now};
+use tokio::time::{Instant, sleep_until};
+
+use super::dictionary::{self, Better};
+use super::{Known, Message, Packing};
+use crate::defaults::{DICTIONARY_DRIFT, DICTIONARY_MIN_BODIES, DICTIONARY_WINDOW, REPACK_WAIT, REPACK_WAIT_MAX};
+use crate::object::WeakObject;
+use crate::object::packed::Dictionary;
+use crate::{Object, ObjectKey};
+
+pub(super) struct Task {
+    messages: mpsc::UnboundedReceiver<Message>,
+    known: Option<Known>,
+    status: Arc<Mutex<Packing>>,
+    /// The first dictionary is made of this many bytes of bodies.
+    sample: usize,
+    first_list_ended: bool,
+    /// What waits for the first dictionary.
+    pending: Vec<WeakObject>,
+    pending_bytes: usize,
+    /// When `pending` has this many bytes, it is looked at.
+    pending_limit: usize,
+    current: Option<Arc<Dictionary>>,
+    /// The dictionary before the current one.
+    old: Weak<Dictionary>,
+    /// The mean packed size when the dictionary was made.
+    mean_at_creation: usize,
+    recent: Recent,
+    /// A dictionary over the whole store is to be tried.
+    improve: bool,
+    trying: Option<JoinHandle<Option<Better>>>,
+    /// Keys of the store that are still to be looked at for bodies of the old dictionary.
+    pass: Option<std::vec::IntoIter<ObjectKey>>,
+    /// When to look after the old dictionary, or for a better one.
+    look_at: Option<Instant>,
+    wait: Duration,
+}
+
+/// The objects that were packed last, with their sizes.
+#[derive(Default)]
+struct Recent {
+    objects: VecDeque<(WeakObject, usize)>,
+    bytes: usize,
+}
+
+/// Objects of the store that are looked at between two looks at the messages.
+const PASS_SLICE: usize = 16;
+/// What a try looks at, at most: bytes of bodies, and objects.
+const TRY_BYTES: usize = 4 << 20;
+const TRY_OBJECTS: usize = 1024;
+
+impl Task {
+    pub(super) fn new(
+        messages: mpsc::UnboundedReceiver<Message>,
+        known: Option<Known>,
+        status: Arc<Mutex<Packing>>,
+        sample: usize,
+    ) -> Self {
+        Self {
+            messages,
+            known,
+            status,
+            sample,
+            first_list_ended: false,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            pending_limit: sample,
+            current: None,
+            old: Weak::new(),
+            mean_at_creation: 0,
+            recent: Recent::default(),
+            improve: false,
+            trying: None,
+            pass: None,
+            look_at: None,
+            wait: REPACK_WAIT,
+        }
+    }
+
+    /// Runs until nobody can send any more, and what was sent is packed.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                message = self.messages.recv() => match message {
+                    None => return,
+                    Some(Message::ListEnded) => self.list_ended(),
+                    // The permit is given back when the object has had its turn.
+                    Some(Message::Fresh(object, _permit)) => match object.upgrade() {
+                        Some(object) => self.take(&object),
+                        None => self.count(|status| status.skipped += 1),
+                    },
+                },
+                better = tried(&mut self.trying) => self.tried(better),
+                () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
+                () = yield_now(), if self.pass.is_some() => self.pass_slice(),
+            }
+        }
+    }
+
+    fn take(&mut self, object: &Object) {
+        match self.current.clone() {
+            Some(dictionary) => {
+                let size = object.pack(Some(&dictionary));
+                self.count(|status| status.packed += 1);
+                self.recent.push(object, size);
+                if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
+                    self.try_another();
+                }
+            }
+            None if object.size() > self.sample => {
+                object.pack(None);
+                self.count(|status| status.packed += 1);
+            }
+            None => {
+                self.pending.push(object.downgrade());
+                self.pending_bytes += object.size();
+                if self.pending_bytes >= self.pending_limit {
+                    self.look_at_pending();
+                }
+            }
+        }
+    }
+
+    fn list_ended(&mut self) {
+        if self.first_list_ended {
+            return;
+        }
+        self.first_list_ended = true;
+        self.look_at_pending();
+        if self.current.is_some() && self.known.is_some() {
+            self.improve = true;
+            self.look_later();
+        }
+    }
+
+    /// Makes the first dictionary, if what waits is enough for one.
+    fn look_at_pending(&mut self) {
+        if self.current.is_some() {
+            return;
+        }
+        self.pending.retain(|object| !object.is_gone());
+        let objects: Vec<Object> = self.pending.iter().filter_map(WeakObject::upgrade).collect();
+        let bodies: Vec<Bytes> = objects.iter().filter_map(Object::raw).collect();
+        self.pending_bytes = bodies.iter().map(Bytes::len).sum();
+        let enough = if self.first_list_ended { DICTIONARY_MIN_BODIES.min(self.sample) } else { self.sample };
+        let made = (self.pending_bytes >= enough)
+            .then(|| dictionary::of_objects(&bodies, dictionary::largest(self.pending_bytes)))
+            .flatten();
+        let Some(made) = made else {
+            // Not at each object: what is gone is found a little later then.
+            self.pending_limit = enough.max(self.pending_bytes + enough / 8);
+            return;
+        };
+        drop(bodies);
+        let dictionary = Arc::new(made);
+        self.pending = Vec::new();
+        let sizes: usize = objects.iter().map(|object| object.pack(Some(&dictionary))).sum();
+        self.mean_at_creation = sizes / objects.len().max(1);
+        self.count(|status| status.packed += objects.len() as u64);
+        self.use_dictionary(dictionary);
+    }
+
+    fn use_dictionary(&mut self, dictionary: Arc<Dictionary>) {
+        if let Some(old) = self.current.replace(dictionary) {
+            self.old = Arc::downgrade(&old);
+        }
+        self.recent = Recent::default();
+        self.count(|status| status.generation += 1);
+        self.count_dictionaries();
+        tracing::debug!(mean = self.mean_at_creation, "objects are packed against a new dictionary");
+    }
+
+    fn has_drifted(&self) -> bool {
+        let mean = self.recent.mean();
+        self.recent.is_full() && mean as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT
+    }
+
+    /// Looks for a better dictionary, on a thread of its own.
+    fn try_another(&mut self) {
+        let Some(current) = self.current.clone() else { return };
+        let (sample, total) = self.sample_objects();
+        let size = dictionary::largest(total);
+        self.trying = Some(spawn_blocking(move || {
+            let bodies: Vec<Bytes> = sample.iter().filter_map(|object| object.json().ok()).collect();
+            dictionary::find_better(&bodies, size, &current)
+        }));
+    }
+
+    /// Objects to try dictionaries on, and how many bytes of bodies the kind has, about.
+    fn sample_objects(&self) -> (Vec<Object>, usize) {
+        let recent: Vec<Object> = self.recent.objects.iter().filter_map(|(object, _)| object.upgrade()).collect();
+        let keys = self.known.as_ref().map(|known| known.list_keys()).unwrap_or_default();
+        let stored: Vec<Object> = spread(&keys, TRY_OBJECTS / 2)
+            .filter_map(|key| self.known.as_ref().and_then(|known| known.get_by_key(key)))
+            .collect();
+        let recent = if self.improve { Vec::new() } else { spread(&recent, TRY_OBJECTS / 2).cloned().collect() };
+        // By turns, so that both halves have both.
+        let mut sample = Vec::with_capacity(stored.len() + recent.len());
+        let (mut stored, mut recent) = (stored.chunks(2), recent.chunks(2));
+        loop {
+            let before = sample.len();
+            sample.extend_from_slice(stored.next().unwrap_or_default());
+            sample.extend_from_slice(recent.next().unwrap_or_default());
+            if sample.len() == before {
+                break;
+            }
+        }
+        let bodies = spread(&sample, 16).filter_map(|object| object.json().ok());
+        let lengths: Vec<usize> = bodies.map(|json| json.len()).collect();
+        let mean = (lengths.iter().sum::<usize>() / lengths.len().max(1)).max(1);
+        let sample: Vec<Object> = spread(&sample, (TRY_BYTES / mean).max(16)).cloned().collect();
+        (sample, keys.len().max(self.recent.objects.len()).saturating_mul(mean))
+    }
+
+    fn tried(&mut self, better: Option<Better>) {
+        self.trying = None;
+        self.improve = false;
+        match better {
+            Some(Better { dictionary, mean }) => {
+                self.mean_at_creation = mean;
+                self.use_dictionary(dictionary);
+                self.wait = REPACK_WAIT;
+                self.begin_pass();
+            }
+            None => {
+                // What there is is as good as it gets, until it gets worse again.
+                self.mean_at_creation = self.mean_at_creation.max(self.recent.mean());
+                self.recent = Recent::default();
+            }
+        }
+    }
+
+    /// Time to look after what is left of the old dictionary, or for a better one.
+    fn look(&mut self) {
+        self.look_at = None;
+        self.count_dictionaries();
+        if self.old.strong_count() > 0 {
+            self.begin_pass();
+        } else if self.improve && self.trying.is_none() {
+            // The list may still be on its way to the store.
+            let stored = self.known.as_ref().map_or(0, |known| known.list_keys().len() as u64);
+            let packed = self.status.lock().unwrap_or_else(PoisonError::into_inner).packed;
+            if stored >= packed / 2 { self.try_another() } else { self.look_later() }
+        }
+    }
+
+    fn look_later(&mut self) {
+        self.look_at = Some(Instant::now() + self.wait);
+        self.wait = (self.wait * 2).min(REPACK_WAIT_MAX);
+    }
+
+    fn begin_pass(&mut self) {
+        self.pass = self.known.as_ref().map(|known| known.list_keys().into_iter());
+    }
+
+    fn pass_slice(&mut self) {
+        let (Some(keys), Some(known), Some(current)) = (&mut self.pass, &self.known, &self.current) else { return };
+        let mut repacked = 0;
+        for key in keys.by_ref().take(PASS_SLICE) {
+            let Some(object) = known.get_by_key(&key) else { continue };
+            let is_old = object
+                .packed()
+                .is_some_and(|packed| packed.dictionary().is_some_and(|dictionary| !Arc::ptr_eq(dictionary, current)));
+            if is_old {
+                object.pack(Some(current));
+                repacked += 1;
+            }
+        }
+        if keys.len() == 0 {
+            self.pass = None;
+            // What is not in the store yet is found next time.
+            if self.old.strong_count() > 0 || self.improve {
+                self.look_later();
+            }
+        }
+        self.count(|status| status.repacked += repacked);
+        self.count_dictionaries();
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Packing)) {
+        change(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn count_dictionaries(&self) {
+        let in_use: Vec<_> = self.current.iter().cloned().chain(self.old.upgrade()).collect();
+        self.count(|status| {
+            status.dictionaries = in_use.len();
+            status.dictionary_bytes = in_use.iter().map(|dictionary| dictionary.memory()).sum();
+        });
+    }
+}
+
+impl Recent {
+    fn push(&mut self, object: &Object, size: usize) {
+        self.bytes += size;
+        self.objects.push_back((object.downgrade(), size));
+        if self.objects.len() > DICTIONARY_WINDOW
+            && let Some((_, size)) = self.objects.pop_front()
+        {
+            self.bytes -= size;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.objects.len() >= DICTIONARY_WINDOW
+    }
+
+    fn mean(&self) -> usize {
+        self.bytes / self.objects.len().max(1)
+    }
+}
+
+/// The result of a try that is under way.
+async fn tried(trying: &mut Option<JoinHandle<Option<Better>>>) -> Option<Better> {
+    match trying {
+        // It did not panic; if the runtime is shutting down, nothing is better.
+        Some(task) => task.await.ok().flatten(),
+        None => pending().await,
+    }
+}
+
+/// At most `count` of `all`, evenly spread.
+fn spread<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
+    let count = count.min(all.len());
+    (0..count).map(move |number| &all[number * all.len() / count])
+}
