@@ -139,8 +139,9 @@ impl Bench {
     pub(crate) fn compare(&self) -> Result<(), Differences> {
         let objects: Vec<(String, String, Bytes)> = {
             let objects = self.store.0.lock().unwrap();
-            let parts =
-                |object: &Object| (object.key().to_string(), object.resource_version().to_string(), object.json().expect("a body"));
+            let parts = |object: &Object| {
+                (object.key().to_string(), object.resource_version().to_string(), object.json().expect("a body"))
+            };
             objects.values().map(parts).collect()
         };
         let truth = self.server.truth().now("pods").unwrap();
