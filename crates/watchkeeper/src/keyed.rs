@@ -1,7 +1,7 @@
 //! What do stores and queues have in common?
 //!
 //! All of them hold values of some type `T` under keys of some type `K`, which a function finds out from the value:
-//! [`Object`](crate::Object)s under their [`ObjectKey`]s as a rule, but any `T` under any [`Key`] will do.
+//! [`Object`]s under their [`ObjectKey`]s as a rule, but any `T` under any [`Key`] will do.
 //! [`KnownObjects`] is what one can be asked by another, [`StoreOps`] what can be done with each, and [`Queue`] what
 //! queues can do beyond that.
 

@@ -8,6 +8,9 @@
 //! - [`pager`]: how does one read a list that is too long for one answer?
 //! - [`reflector`]: how does a copy of a kind stay true? [`Reflector`] lists and watches for ever, and writes what it
 //!   learns into a [`ReflectorStore`].
+//! - [`keyed`]: what do stores and queues have in common?
+//! - [`store`]: where are the objects kept, and how are they found again? An [`Indexer`] finds them by key and by
+//!   whatever it was given an [`Index`] for.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -21,6 +24,7 @@ pub mod pager;
 pub mod reflector;
 
 pub mod keyed;
+pub mod store;
 
 pub mod defaults;
 mod error;
@@ -35,14 +39,46 @@ pub use source::{
     ListerWatcher, Listing, Packing, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists,
     Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
 };
+pub use store::{Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore};
 
 /// The program of the README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// What the macros need.
+/// What the macros and the benchmarks need. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    use std::sync::Arc;
+
     pub use kube_core::ApiResource;
+
+    use crate::Object;
+    use crate::object::header;
+    use crate::object::packed::Packed;
+
+    /// The header of an object, and the check of the rest.
+    pub fn header_is_read(json: &[u8]) -> bool {
+        header::check(json).is_ok() && header::read_prefix(json).is_ok_and(|(header, _)| header.problem().is_none())
+    }
+
+    /// What bodies are packed against.
+    pub struct Dictionary(Arc<crate::object::packed::Dictionary>);
+
+    impl Dictionary {
+        /// A dictionary of whole objects.
+        pub fn of(bodies: &[bytes::Bytes]) -> Option<Self> {
+            crate::source::dictionary_of(bodies).map(|dictionary| Self(Arc::new(dictionary)))
+        }
+
+        /// Packs an object's body.
+        pub fn pack(&self, object: &Object) {
+            object.pack(Some(&self.0));
+        }
+
+        /// The packed size of a body.
+        pub fn packed_size(&self, json: &[u8]) -> Option<usize> {
+            Packed::pack(json, Some(&self.0)).map(|packed| packed.size())
+        }
+    }
 }

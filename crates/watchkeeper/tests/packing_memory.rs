@@ -1,80 +1,148 @@
-//! What a cache of pods takes in memory. A binary of its own, because it measures the whole process.
+//! What a cache of pods takes in memory. A binary of its own with one test, because it measures the whole process.
 
 mod corpus;
 
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 use corpus::Pods;
-use http::Response;
+use futures::stream::{self, StreamExt as _};
+use http::{Request, Response};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::Client;
+use kube_client::client::Body;
 use peak_alloc::PeakAlloc;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use watchkeeper::*;
+use tokio_util::sync::CancellationToken;
+use watchkeeper::{Indexer, ListWatch, Packing, Reflector};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-#[derive(Default)]
-struct Map(Mutex<HashMap<ObjectKey, Object>>);
-impl KnownObjects<Object> for Map {
-    fn list_keys(&self) -> Vec<ObjectKey> {
-        self.0.lock().unwrap().keys().cloned().collect()
+const PODS: usize = 10_000;
+const MIB: usize = 1 << 20;
+
+/// A server that lists pods, without keeping them, and ends every watch because its version is too old.
+struct Server {
+    pods: Pods,
+    order: Vec<usize>,
+    after_rollout: Pods,
+    rolled_out: AtomicBool,
+}
+
+impl Server {
+    fn new() -> Arc<Self> {
+        let pods = Pods::new(1);
+        let order = pods.sorted(PODS);
+        let after_rollout = Pods::new(1).with_another_template();
+        Arc::new(Self { pods, order, after_rollout, rolled_out: AtomicBool::new(false) })
     }
-    fn get_by_key(&self, key: &ObjectKey) -> Option<Object> {
-        self.0.lock().unwrap().get(key).cloned()
+
+    fn list(self: Arc<Self>) -> impl Iterator<Item = Bytes> {
+        (0..PODS).map(move |at| {
+            let start = match at {
+                0 => r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":["#,
+                _ => ",",
+            };
+            let end = if at == PODS - 1 { "]}" } else { "" };
+            let pods = if self.rolled_out.load(Ordering::Relaxed) { &self.after_rollout } else { &self.pods };
+            Bytes::from(format!("{start}{}{end}", pods.item(self.order[at])))
+        })
+    }
+
+    fn client(self: &Arc<Self>) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+            let expired =
+                r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}"#;
+            let pieces = match is_watch {
+                true => stream::iter([Bytes::from(expired)]).boxed(),
+                false => stream::iter(server.clone().list()).boxed(),
+            };
+            let body = StreamBody::new(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece))));
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        Client::new(service, "default")
     }
 }
 
-fn list(pods: Arc<Pods>, order: Arc<Vec<usize>>) -> impl Iterator<Item = Bytes> {
-    let count = order.len();
-    (0..count).map(move |n| {
-        let start = if n == 0 {
-            "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":["
-        } else {
-            ","
-        };
-        let end = if n == count - 1 { "]}" } else { "" };
-        Bytes::from(format!("{start}{}{end}", pods.item(order[n])))
-    })
+/// What the cache takes, all of it.
+struct Meter {
+    before: usize,
+    source: ListWatch,
+}
+
+impl Meter {
+    fn now(&self) -> usize {
+        HEAP.current_usage() - self.before + self.source.packing().dictionary_bytes
+    }
+
+    fn peak(&self) -> usize {
+        HEAP.peak_usage() - self.before + self.source.packing().dictionary_bytes
+    }
+
+    /// Waits until nothing is packed any more.
+    async fn settled(&self) -> Packing {
+        let mut before = self.source.packing();
+        loop {
+            tokio::time::sleep(Duration::from_millis(2_500)).await;
+            let now = self.source.packing();
+            if now == before && now.dictionaries == 1 {
+                return now;
+            }
+            before = now;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x() {
-    let pods = Arc::new(Pods::new(1));
-    let order = Arc::new(pods.sorted(10_000));
-    let map = Arc::new(Map::default());
-    let service = {
-        let (pods, order) = (pods.clone(), order.clone());
-        tower::service_fn(move |_: http::Request<kube_client::client::Body>| {
-            let frames = futures::stream::iter(
-                list(pods.clone(), order.clone()).map(|piece| Ok::<_, std::io::Error>(Frame::data(piece))),
-            );
-            async move { Ok::<_, std::convert::Infallible>(Response::new(StreamBody::new(frames))) }
-        })
-    };
-    let source = ListWatch::of::<Pod>(Client::new(service, "default")).known_objects(map.clone());
-    let base = HEAP.current_usage();
+async fn ten_thousand_pods_take_800_bytes_each_in_all() {
+    let server = Server::new();
+    let store = Arc::new(Indexer::objects());
+    let source = ListWatch::of::<Pod>(server.client()).for_store(&store);
+    let meter = Meter { before: HEAP.current_usage(), source: source.clone() };
+    let token = CancellationToken::new();
+    let mut reflector = Reflector::new(source, store.clone()).streaming_lists(false);
+
     HEAP.reset_peak_usage();
-    let t = std::time::Instant::now();
-    let list = Pager::over(source.clone()).page_size(0).list(ListOptions::default()).await.unwrap();
-    println!("listed {:?} peak {} now {}", t.elapsed(), HEAP.peak_usage() - base, HEAP.current_usage() - base);
-    {
-        let mut m = map.0.lock().unwrap();
-        for o in list.items {
-            m.insert(o.key().clone(), o);
-        }
+    reflector.list_and_watch(&token).await.expect_err("the watch is too old");
+    assert_eq!(store.len(), PODS);
+    let first = meter.settled().await;
+    let (kept, peak) = (meter.now(), meter.peak());
+    println!("{} bytes a pod, the first load peaked at {} more, {first:?}", kept / PODS, peak - kept);
+    assert!(kept <= 800 * PODS, "{} bytes a pod", kept / PODS);
+    assert!(peak <= kept + 16 * MIB, "the first load peaked {} above what is kept", peak - kept);
+
+    // All of it is decoded, and let go.
+    for (_, object) in store.snapshot().iter() {
+        object.clone().typed::<Pod>().decode().expect("a pod");
     }
-    for i in 0..12 {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        println!(
-            "{i} now {} per pod {} {:?}",
-            HEAP.current_usage() - base,
-            (HEAP.current_usage() - base + source.packing().dictionary_bytes) / 10_000,
-            source.packing()
-        );
+    let after = meter.now();
+    assert!(after.abs_diff(kept) <= kept / 100, "{kept} bytes before decoding, {after} after");
+
+    // All of it comes again, as fresh bytes.
+    HEAP.reset_peak_usage();
+    reflector.list_and_watch(&token).await.expect_err("the watch is too old");
+    let (again, peak) = (meter.now(), meter.peak());
+    println!("replaced by itself: {} bytes a pod, peaked at {:.2} times", again / PODS, peak as f64 / kept as f64);
+    assert!(peak * 10 <= kept * 12, "peaked at {peak} with {kept} kept");
+    assert_eq!(meter.source.packing(), first, "nothing was packed");
+
+    // Another template is rolled out.
+    server.rolled_out.store(true, Ordering::Relaxed);
+    reflector.list_and_watch(&token).await.expect_err("the watch is too old");
+    let rolled_out = meter.settled().await;
+    println!("after a rollout: {} bytes a pod, {rolled_out:?}", meter.now() / PODS);
+    assert!(rolled_out.generation > first.generation, "{rolled_out:?}");
+    assert!(meter.now() <= 900 * PODS, "{} bytes a pod", meter.now() / PODS);
+    for (_, object) in store.snapshot().iter().take(100) {
+        let json = object.json().expect("a body");
+        assert!(memchr::memmem::find(&json, b"rollout").is_some(), "{:?}", object);
     }
-    println!("peak {}", HEAP.peak_usage() - base);
 }

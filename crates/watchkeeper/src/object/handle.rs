@@ -156,7 +156,12 @@ impl Object {
         let same = |one: &Inner, two: &Inner| {
             one.version == two.version && one.hash == two.hash && one.key == two.key && one.key.uid() == two.key.uid()
         };
-        Arc::ptr_eq(&self.0, &other.0) || same(&self.0, &other.0)
+        self.is_same_handle(other) || same(&self.0, &other.0)
+    }
+
+    /// The two are clones of one handle.
+    pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// How many bytes the body takes as it is kept now.

@@ -5,7 +5,7 @@
 //! all that ever needs the raw body is done now, while it is at hand, and the packer is told. From here on nobody parses or
 //! copies a body unless a user asks for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use super::{Keep, ListPart, Transform, WatchEvent};
 use crate::defaults::MAX_RAW_BYTES;
 use crate::object::LabelSets;
 use crate::object::header::{self, RawHeader};
-use crate::{Bookmark, Object};
+use crate::{Bookmark, Indexer, Object};
 
 /// What a source's user has asked for.
 #[derive(Clone)]
@@ -22,12 +22,13 @@ pub(super) struct IntakeOptions {
     pub(super) keep: Keep,
     pub(super) transform: Option<Transform>,
     pub(super) known: Option<Known>,
+    pub(super) store: Option<Arc<Indexer<Object>>>,
     pub(super) max_raw_bytes: usize,
 }
 
 impl IntakeOptions {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { keep, transform: None, known: None, max_raw_bytes: MAX_RAW_BYTES }
+        Self { keep, transform: None, known: None, store: None, max_raw_bytes: MAX_RAW_BYTES }
     }
 }
 
@@ -122,10 +123,15 @@ impl Intake {
     }
 
     async fn admit(&self, object: Object) -> Object {
-        if let Keep::Decoded(into) = &self.options.keep
-            && let Some(decoded) = object.raw().and_then(|json| into.decode(&json))
-        {
-            object.keep_decoded(decoded);
+        if let Some(json) = object.raw() {
+            if let Keep::Decoded(into) = &self.options.keep
+                && let Some(decoded) = into.decode(&json)
+            {
+                object.keep_decoded(decoded);
+            }
+            if let Some(store) = &self.options.store {
+                store.look_into_body(&object, &json);
+            }
         }
         self.pack(&object).await;
         object

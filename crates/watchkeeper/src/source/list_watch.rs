@@ -19,7 +19,7 @@ use super::{
     body,
 };
 use crate::defaults::MAX_FRAME;
-use crate::{Error, ErrorKind, Kind, KnownObjects, Object};
+use crate::{Error, ErrorKind, Indexer, Kind, KnownObjects, Object};
 
 /// Which objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -152,6 +152,12 @@ impl ListWatch {
     /// there already, so that a relist costs no memory; and what was packed long ago can be packed better.
     pub fn known_objects(self, known: impl KnownObjects<Object> + 'static) -> Self {
         self.with_intake(|options| options.known = Some(Arc::new(known)))
+    }
+
+    /// The objects end up in this store. Besides what [`known_objects`](Self::known_objects) does, what its indexes need to
+    /// know of bodies is found out on the way in, so that nobody has to unpack a body for that later.
+    pub fn for_store(self, store: &Arc<Indexer<Object>>) -> Self {
+        self.known_objects(store.clone()).with_intake(|options| options.store = Some(store.clone()))
     }
 
     /// How many bytes of bodies may wait to be packed; 8 MiB by default. Beyond that, reading waits. A larger object is

@@ -130,6 +130,11 @@ impl WatchStream {
     }
 }
 
+/// For benchmarks.
+pub(crate) fn dictionary_of(bodies: &[bytes::Bytes]) -> Option<crate::object::packed::Dictionary> {
+    packer::dictionary::of_objects(bodies, crate::defaults::DICTIONARY_MAX)
+}
+
 /// `at + by`; in thirty years if that is too large: by the longest time that there is people mean "never".
 pub(crate) fn later(at: tokio::time::Instant, by: std::time::Duration) -> tokio::time::Instant {
     const FAR: std::time::Duration = std::time::Duration::from_secs(60 * 60 * 24 * 365 * 30);

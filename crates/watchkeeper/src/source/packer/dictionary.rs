@@ -20,7 +20,7 @@ pub(super) fn largest(bodies: usize) -> usize {
 }
 
 /// A dictionary of whole objects, spread over `bodies`, at most `size` bytes.
-pub(super) fn of_objects(bodies: &[Bytes], size: usize) -> Option<Dictionary> {
+pub(in crate::source) fn of_objects(bodies: &[Bytes], size: usize) -> Option<Dictionary> {
     let total: usize = bodies.iter().map(Bytes::len).sum();
     let mean = (total / bodies.len().max(1)).max(1);
     let count = (size / mean).clamp(1, DICTIONARY_OBJECTS).min(bodies.len());

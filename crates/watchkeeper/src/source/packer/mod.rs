@@ -7,7 +7,7 @@
 //!
 //! What bodies are compressed against, and when that changes, is decided in [`task`]; how it is made, in [`dictionary`].
 
-mod dictionary;
+pub(super) mod dictionary;
 mod task;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,0 +1,315 @@
+//! A store that finds out the keys.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::thread_safe::Keep;
+use super::{Applied, Index, IndexError, Operation, Selection, Snapshot, ThreadSafeStore};
+use crate::{
+    Error, Key, KeyError, KeyFunction, KnownObjects, Object, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
+    StoreOps, object_key,
+};
+
+/// A store of values under keys that a function finds out, with indexes: client-go's `Indexer`.
+///
+/// See [the module](crate::store) for an example.
+pub struct Indexer<T, K = ObjectKey> {
+    store: ThreadSafeStore<T, K>,
+    key: KeyFunction<T, K>,
+    transform: Option<Transform<T>>,
+}
+
+type Transform<T> = Box<dyn Fn(T) -> Result<T, KeyError> + Send + Sync>;
+
+/// A store without indexes: client-go's `Store`. It is an [`Indexer`] that nobody has given one.
+pub type Store<T, K = ObjectKey> = Indexer<T, K>;
+
+impl Indexer<Object> {
+    /// An empty store of objects under namespace and name, with the index `namespace`, which knows their versions.
+    pub fn objects() -> Self {
+        let versions = |object: &Object| Some(object.resource_version().clone()).filter(|version| !version.is_unset());
+        let mut objects = Self::new(object_key).version_of(versions);
+        objects.store.is_same = Some(Object::is_same_handle);
+        // The first index has no other to be in conflict with.
+        let _ok = objects.store.index_now("namespace".into(), Index::namespace());
+        objects
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> Indexer<T, K> {
+    /// An empty store.
+    pub fn new(key: impl Fn(&T) -> Result<K, KeyError> + Send + Sync + 'static) -> Self {
+        Self { store: ThreadSafeStore::new(), key: Arc::new(key), transform: None }
+    }
+
+    /// How the versions are found that [`last_version`](Self::last_version) tells. Without it, it knows those of lists
+    /// and bookmarks.
+    pub fn version_of(mut self, version: impl Fn(&T) -> Option<ResourceVersion> + Send + Sync + 'static) -> Self {
+        self.store = self.store.version_of(version);
+        self
+    }
+
+    /// What is done to every value on its way into the store: client-go's `WithTransformer`. It must not change the key.
+    /// An error means that the value is refused.
+    pub fn transform(mut self, transform: impl Fn(T) -> Result<T, KeyError> + Send + Sync + 'static) -> Self {
+        self.transform = Some(Box::new(transform));
+        self
+    }
+
+    /// Adds an index to a store that is being made: see [`add_index`](Self::add_index).
+    pub fn with_index(mut self, name: impl Into<Arc<str>>, index: Index<T>) -> Result<Self, IndexError> {
+        self.store = self.store.with_index(name, index)?;
+        Ok(self)
+    }
+
+    /// Adds an index. To add the same one again is fine; another one under a name that is taken is an error.
+    ///
+    /// What the store holds already is indexed before this returns, and nobody has to wait meanwhile: writers go on, and
+    /// look-ups in the index say that it is being built. If this is dropped before it returns, there is no such index.
+    pub async fn add_index(&self, name: impl Into<Arc<str>>, index: Index<T>) -> Result<(), IndexError> {
+        self.store.add_index(name, index).await
+    }
+
+    /// There is a new value.
+    pub fn add(&self, value: T) -> Result<(), KeyError> {
+        let (key, value) = self.admit(value)?;
+        self.store.add(key, value);
+        Ok(())
+    }
+
+    /// A value changed. The same as [`add`](Self::add).
+    pub fn update(&self, value: T) -> Result<(), KeyError> {
+        self.add(value)
+    }
+
+    /// A value is gone; this is its last state.
+    pub fn delete(&self, value: &T) -> Result<(), KeyError> {
+        self.store.delete_with(&(self.key)(value)?, value);
+        Ok(())
+    }
+
+    /// What is under this key is gone, and nothing else is known of it.
+    pub fn delete_by_key(&self, key: &K) {
+        self.store.delete(key);
+    }
+
+    /// These are all the values that there are, at this version. Of equal keys the last counts. If one of them has no
+    /// key, nothing changes.
+    pub fn replace(&self, values: impl IntoIterator<Item = T>, version: ResourceVersion) -> Result<(), KeyError> {
+        self.replace_keeping(values, version, &Keep::Nothing)
+    }
+
+    /// Applies many changes at once: a reader sees none of them or all. Those that fail are reported, and the others are
+    /// applied: client-go's `Transaction`.
+    pub fn apply(&self, batch: impl IntoIterator<Item = Operation<T, K>>) -> Applied<T> {
+        let (mut writes, mut places, mut failed, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for (place, operation) in batch.into_iter().enumerate() {
+            let write = match operation {
+                Operation::Add(value) | Operation::Update(value) => {
+                    self.admit(value).map(|(key, value)| self.store.put_of(key, value))
+                }
+                Operation::Delete(last) => (self.key)(&last).map(|key| self.store.delete_of(key, Some(&last))),
+                Operation::DeleteKey(key) => Ok(self.store.delete_of(key, None)),
+            };
+            match write {
+                Ok(write) => {
+                    writes.push(write);
+                    places.push(place);
+                }
+                Err(error) => failed.push((place, error)),
+            }
+            count = place + 1;
+        }
+        self.store.write(&mut writes);
+        let mut previous: Vec<Option<T>> = std::iter::repeat_with(|| None).take(count).collect();
+        for (place, write) in places.into_iter().zip(writes) {
+            previous[place] = write.previous.map(|(_, value)| value);
+        }
+        Applied { previous, failed }
+    }
+
+    /// All changes up to this version have been written.
+    pub fn bookmark(&self, version: &ResourceVersion) {
+        self.store.bookmark(version);
+    }
+
+    /// The value that is held under the key of `value`.
+    pub fn get(&self, value: &T) -> Result<Option<T>, KeyError> {
+        Ok(self.store.get(&(self.key)(value)?))
+    }
+
+    /// The value under a key.
+    pub fn get_by_key(&self, key: &K) -> Option<T> {
+        self.store.get(key)
+    }
+
+    /// All values, in no particular order.
+    pub fn list(&self) -> Vec<T> {
+        self.store.list()
+    }
+
+    /// All keys, in no particular order.
+    pub fn list_keys(&self) -> Vec<K> {
+        self.store.list_keys()
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.store.is_empty()
+    }
+
+    /// All that there is now.
+    pub fn snapshot(&self) -> Snapshot<T, K> {
+        self.store.snapshot()
+    }
+
+    /// The version of the last change that was applied: see [`ThreadSafeStore::last_version`].
+    pub fn last_version(&self) -> ResourceVersion {
+        self.store.last_version()
+    }
+
+    /// The values that share a value of an index with `value`, which need not be in the store itself.
+    pub fn index(&self, name: &str, value: &T) -> Result<Vec<T>, IndexError> {
+        self.store.index(name, value)
+    }
+
+    /// The values that have this value in an index.
+    pub fn by_index(&self, name: &str, value: &str) -> Result<Selection<T, K>, IndexError> {
+        self.store.by_index(name, value)
+    }
+
+    /// The keys of the values that have this value in an index, in order.
+    pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<K>, IndexError> {
+        self.store.index_keys(name, value)
+    }
+
+    /// All values that an index has, in order: client-go's `ListIndexFuncValues`.
+    pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
+        self.store.index_values(name)
+    }
+
+    /// The names of the indexes, also of those that are being built.
+    pub fn indexers(&self) -> Vec<Arc<str>> {
+        self.store.indexers()
+    }
+
+    /// How many chunks of slots and of postings were copied because a view held them, since the last replacement.
+    #[doc(hidden)]
+    pub fn copies(&self) -> (u64, u64) {
+        self.store.copies()
+    }
+
+    fn replace_keeping(
+        &self,
+        values: impl IntoIterator<Item = T>,
+        version: ResourceVersion,
+        keep: &Keep<'_, K>,
+    ) -> Result<(), KeyError> {
+        let values = values.into_iter().map(|value| self.admit(value)).collect::<Result<_, _>>()?;
+        self.store.replace_keeping(values, version, keep);
+        Ok(())
+    }
+
+    /// What is to be stored, under which key. The key is that of what is stored: it may share its memory.
+    fn admit(&self, value: T) -> Result<(K, T), KeyError> {
+        let value = match &self.transform {
+            Some(transform) => transform(value)?,
+            None => value,
+        };
+        Ok(((self.key)(&value)?, value))
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> KnownObjects<T, K> for Indexer<T, K> {
+    fn list_keys(&self) -> Vec<K> {
+        self.list_keys()
+    }
+
+    fn get_by_key(&self, key: &K) -> Option<T> {
+        self.get_by_key(key)
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> StoreOps<T, K> for Indexer<T, K> {
+    fn add(&self, value: T) -> Result<(), KeyError> {
+        self.add(value)
+    }
+
+    fn update(&self, value: T) -> Result<(), KeyError> {
+        self.update(value)
+    }
+
+    fn delete(&self, value: T) -> Result<(), KeyError> {
+        self.delete(&value)
+    }
+
+    fn replace(&self, values: Vec<T>, version: ResourceVersion) -> Result<(), KeyError> {
+        self.replace(values, version)
+    }
+
+    fn list(&self) -> Vec<T> {
+        self.list()
+    }
+
+    fn get(&self, value: &T) -> Result<Option<T>, KeyError> {
+        self.get(value)
+    }
+}
+
+impl Indexer<Object> {
+    /// Finds out what the indexes need to know of an object's body, while that is at hand, and hangs it on the handle:
+    /// so nobody has to unpack the body later.
+    pub(crate) fn look_into_body(&self, object: &Object, json: &[u8]) {
+        for definition in self.store.definitions().iter().filter(|definition| definition.index.needs_body()) {
+            let mut values = Vec::new();
+            let compute = || definition.index.compute_from_json(json, &mut values);
+            match catch_unwind(AssertUnwindSafe(compute)) {
+                Ok(true) => {}
+                Ok(false) => tracing::debug!(object = %object.key(), index = %definition.name, "does not decode"),
+                Err(_) => tracing::error!(object = %object.key(), index = %definition.name, "the index panicked on it"),
+            }
+            object.put_index_values(definition.index.id(), values);
+        }
+    }
+}
+
+/// A reflector can write straight into an indexer of objects.
+impl ReflectorStore for Indexer<Object> {
+    fn add(&self, object: Object) -> Result<(), Error> {
+        Ok(self.add(object)?)
+    }
+
+    fn update(&self, object: Object) -> Result<(), Error> {
+        Ok(self.update(object)?)
+    }
+
+    fn delete(&self, key: &ObjectKey, last: Option<Object>) -> Result<(), Error> {
+        match last {
+            Some(last) => self.store.delete_with(key, &last),
+            None => self.store.delete(key),
+        }
+        Ok(())
+    }
+
+    fn replace(&self, list: Replacement) -> Result<(), Error> {
+        let Replacement { items, resource_version, unusable, complete } = list;
+        let keep = if complete { Keep::These(&unusable) } else { Keep::Everything };
+        Ok(self.replace_keeping(items, resource_version, &keep)?)
+    }
+
+    fn bookmark(&self, version: &ResourceVersion) -> Result<(), Error> {
+        self.bookmark(version);
+        Ok(())
+    }
+}
+
+impl<T, K> std::fmt::Debug for Indexer<T, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Indexer").finish_non_exhaustive()
+    }
+}

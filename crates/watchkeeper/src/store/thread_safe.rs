@@ -1,0 +1,435 @@
+//! A store that is told the keys.
+//!
+//! Two locks. The mutex of the ledger is the writers': they take it one after the other. The lock of what readers see is
+//! taken for writing only when everything is ready and a few pointers and numbers are left to be set. Functions of the
+//! user (indexes, versions) are called before either is taken; so they may panic or ask the store, and nothing happens to
+//! it. Since indexes may be added meanwhile, a writer that finds others than those it has computed for computes again.
+
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use hashbrown::{DefaultHashBuilder, HashSet};
+
+use super::chunks::element;
+use super::index::Index;
+use super::postings::Postings;
+use super::slots::SLOTS;
+use super::tables::{Aside, Definition, Edit, Ledger, Tables, Values};
+use super::{Change, IndexError, Selection, Snapshot};
+use crate::{Key, KnownObjects, ObjectKey, ResourceVersion};
+
+/// A store of values under keys that it is told: client-go's `ThreadSafeStore`.
+///
+/// Values are handed out as clones, which should be cheap and share what they are made of.
+pub struct ThreadSafeStore<T, K = ObjectKey> {
+    shared: RwLock<Shared<T, K>>,
+    ledger: Mutex<Ledger>,
+    /// Indexes are built one after the other.
+    pub(super) builds: tokio::sync::Mutex<()>,
+    pub(super) hasher: DefaultHashBuilder,
+    version_of: Option<VersionFunction<T>>,
+    /// Whether two values are one and the same, if that is easily told. Such a value's index values are known.
+    pub(super) is_same: Option<fn(&T, &T) -> bool>,
+}
+
+type VersionFunction<T> = Box<dyn Fn(&T) -> Option<ResourceVersion> + Send + Sync>;
+
+/// What readers see.
+pub(super) struct Shared<T, K> {
+    pub(super) definitions: Arc<Vec<Definition<T>>>,
+    pub(super) tables: Tables<T, K>,
+    version: ResourceVersion,
+}
+
+/// What a replacement leaves in place although it is not in it.
+pub(super) enum Keep<'a, K> {
+    Nothing,
+    These(&'a [K]),
+    Everything,
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
+    /// An empty store.
+    pub fn new() -> Self {
+        let Aside { tables, ledger, .. } = Aside::new(0, 0);
+        let shared = Shared { definitions: Arc::default(), tables, version: ResourceVersion::unset() };
+        Self {
+            shared: RwLock::new(shared),
+            ledger: Mutex::new(ledger),
+            builds: tokio::sync::Mutex::new(()),
+            hasher: DefaultHashBuilder::default(),
+            version_of: None,
+            is_same: None,
+        }
+    }
+
+    /// How the versions are found that [`last_version`](Self::last_version) tells. Without it, it knows those of lists
+    /// and bookmarks.
+    pub fn version_of(mut self, version: impl Fn(&T) -> Option<ResourceVersion> + Send + Sync + 'static) -> Self {
+        self.version_of = Some(Box::new(version));
+        self
+    }
+
+    /// Puts a new value under a key.
+    pub fn add(&self, key: K, value: T) {
+        let write = self.put_of(key, value);
+        if self.has_same(&write) {
+            // Of this very value nothing but the version may be news.
+            write.version.iter().for_each(|version| self.bookmark(version));
+        } else {
+            self.write(&mut [write]);
+        }
+    }
+
+    /// Puts a value that changed under a key. The same as [`add`](Self::add).
+    pub fn update(&self, key: K, value: T) {
+        self.add(key, value);
+    }
+
+    /// Takes out what is under a key. [`last_version`](Self::last_version) stays.
+    pub fn delete(&self, key: &K) {
+        self.write(&mut [self.delete_of(key.clone(), None)]);
+    }
+
+    /// Takes out what is under a key. `last` is its last state, with the version of the deletion: client-go's
+    /// `DeleteWithObject`.
+    pub fn delete_with(&self, key: &K, last: &T) {
+        self.write(&mut [self.delete_of(key.clone(), Some(last))]);
+    }
+
+    /// Applies many changes at once: a reader sees none of them or all. Returns what was there before each.
+    pub fn apply(&self, batch: impl IntoIterator<Item = (K, Change<T>)>) -> Vec<Option<T>> {
+        let one = |(key, change)| match change {
+            Change::Add(value) | Change::Update(value) => self.put_of(key, value),
+            Change::Delete(last) => self.delete_of(key, last.as_ref()),
+        };
+        let mut writes: Vec<_> = batch.into_iter().map(one).collect();
+        self.write(&mut writes);
+        writes.into_iter().map(|write| write.previous.map(|(_, value)| value)).collect()
+    }
+
+    /// Puts these in the place of everything, at this version. Of equal keys the last counts.
+    pub fn replace(&self, values: impl IntoIterator<Item = (K, T)>, version: ResourceVersion) {
+        self.replace_keeping(values.into_iter().collect(), version, &Keep::Nothing);
+    }
+
+    /// All changes up to this version have been written.
+    pub fn bookmark(&self, version: &ResourceVersion) {
+        let _writing = self.ledger();
+        self.shared_mut().version = version.clone();
+    }
+
+    /// The value under a key.
+    pub fn get(&self, key: &K) -> Option<T> {
+        let hash = self.hasher.hash_one(key);
+        let shared = self.shared();
+        let slots = &shared.tables.slots;
+        slots.get(slots.find(hash, key)?).map(|(_, value)| value.clone())
+    }
+
+    /// All values, in no particular order.
+    pub fn list(&self) -> Vec<T> {
+        self.snapshot().iter().map(|(_, value)| value.clone()).collect()
+    }
+
+    /// All keys, in no particular order.
+    pub fn list_keys(&self) -> Vec<K> {
+        self.snapshot().iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.shared().tables.slots.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All that there is now.
+    pub fn snapshot(&self) -> Snapshot<T, K> {
+        let shared = self.shared();
+        let slots = &shared.tables.slots;
+        Snapshot::new(slots.view(), slots.len(), shared.version.clone())
+    }
+
+    /// The version of the last change that was applied: that of the value that was added, changed or deleted with its
+    /// last state, that of the list of a replacement, or that of a bookmark. Changes without one leave it as it is. A
+    /// change of that version, and all before, can be read: client-go's `LastStoreSyncResourceVersion`.
+    pub fn last_version(&self) -> ResourceVersion {
+        self.shared().version.clone()
+    }
+
+    /// The values that share a value of an index with `value`, which need not be in the store itself.
+    pub fn index(&self, name: &str, value: &T) -> Result<Vec<T>, IndexError> {
+        let index = self.shared().index(name)?.0.clone();
+        let mut values = Vec::new();
+        index.values(value, &mut values);
+
+        let (slots, postings) = {
+            let shared = self.shared();
+            let (_, postings) = shared.index(name)?;
+            let found = values.iter().filter_map(|value| postings.find(value, &self.hasher));
+            (shared.tables.slots.view(), found.map(|entry| entry.posting.clone()).collect::<Vec<_>>())
+        };
+        let mut seen = HashSet::new();
+        let found = postings.iter().flat_map(|posting| posting.slots()).filter(|slot| seen.insert(*slot));
+        let value_of = |slot| element::<_, SLOTS>(&slots, slot)?.as_ref().map(|(_, value): &(K, T)| value.clone());
+        Ok(found.filter_map(value_of).collect())
+    }
+
+    /// The values that have this value in an index.
+    pub fn by_index(&self, name: &str, value: &str) -> Result<Selection<T, K>, IndexError> {
+        let shared = self.shared();
+        let (_, postings) = shared.index(name)?;
+        let found = postings.find(value, &self.hasher).map(|entry| (entry.posting.clone(), entry.len as usize));
+        Ok(Selection::new(shared.tables.slots.view(), found))
+    }
+
+    /// The keys of the values that have this value in an index, in order.
+    pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<K>, IndexError> {
+        let mut keys: Vec<K> = self.by_index(name, value)?.iter().map(|(key, _)| key.clone()).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// All values that an index has, in order: client-go's `ListIndexFuncValues`.
+    pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
+        let entries = self.shared().index(name)?.1.view();
+        let in_use = entries.iter().flat_map(|chunk| chunk.iter()).filter(|entry| entry.len > 0);
+        let mut values: Vec<String> = in_use.map(|entry| entry.value.to_string()).collect();
+        values.sort_unstable();
+        Ok(values)
+    }
+
+    /// The names of the indexes, also of those that are being built.
+    pub fn indexers(&self) -> Vec<Arc<str>> {
+        self.definitions().iter().map(|definition| definition.name.clone()).collect()
+    }
+
+    /// How many chunks of slots and of postings were copied because a view held them, since the last replacement.
+    #[doc(hidden)]
+    pub fn copies(&self) -> (u64, u64) {
+        let shared = self.shared();
+        (shared.tables.slots.copied(), shared.tables.indexes.iter().flatten().map(Postings::copied).sum())
+    }
+
+    /// What is here already and comes again, the very same, is carried over with its index values: nothing has to be
+    /// computed for it. (Should a list have such a value and another one of its key, the other one counts.)
+    pub(super) fn replace_keeping(&self, values: Vec<(K, T)>, version: ResourceVersion, keep: &Keep<'_, K>) {
+        let is_here = |(key, value): &(K, T)| {
+            self.is_same.is_some_and(|is_same| self.get(key).is_some_and(|here| is_same(&here, value)))
+        };
+        let (here, mut values): (Vec<_>, Vec<_>) = values.into_iter().partition(is_here);
+        let (mut ledger, mut aside) = loop {
+            let definitions = self.definitions();
+            let mut aside = Aside::new(values.len() + here.len(), definitions.len());
+            for (key, value) in std::mem::take(&mut values) {
+                aside.put(key, value, &definitions, &self.hasher);
+            }
+            let ledger = self.ledger();
+            if Arc::ptr_eq(&definitions, &self.shared().definitions) {
+                break (ledger, aside);
+            }
+            let slots = aside.tables.slots.view();
+            values.extend(slots.iter().flat_map(|chunk| chunk.iter().flatten()).cloned());
+        };
+        {
+            let shared = self.shared();
+            for (key, value) in here {
+                let hash = self.hasher.hash_one(&key);
+                if aside.tables.slots.find(hash, &key).is_some() {
+                    continue;
+                }
+                let slot = shared.tables.slots.find(hash, &key);
+                let still_here = slot.filter(|slot| {
+                    let here = shared.tables.slots.get(*slot);
+                    here.is_some_and(|(_, here)| self.is_same.is_some_and(|is_same| is_same(here, &value)))
+                });
+                match still_here {
+                    Some(slot) => aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher),
+                    None => aside.put(key, value, &shared.definitions, &self.hasher),
+                }
+            }
+            for slot in shared.kept(keep, &self.hasher) {
+                let there = shared
+                    .tables
+                    .slots
+                    .get(slot)
+                    .is_some_and(|(key, _)| aside.tables.slots.find(self.hasher.hash_one(key), key).is_some());
+                if !there {
+                    aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher);
+                }
+            }
+        }
+        self.install(&mut ledger, &mut aside, Some(version));
+        drop(ledger);
+    }
+
+    /// Makes everything anew, if most of it is free or holes. The values that there are stay.
+    fn compact(&self, ledger: &mut Ledger) {
+        let mut aside = {
+            let shared = self.shared();
+            // What a builder has not computed yet would have to be computed here, while writers wait.
+            if !shared.tables.is_sparse() || ledger.is_building() {
+                return;
+            }
+            let mut aside = Aside::new(shared.tables.slots.len(), shared.definitions.len());
+            for slot in shared.kept(&Keep::Everything, &self.hasher) {
+                aside.carry(&shared.tables, ledger, slot, &shared.definitions, &self.hasher);
+            }
+            aside
+        };
+        self.install(ledger, &mut aside, None);
+    }
+
+    /// Swaps what was made aside with what is there. This, and nothing else of a replacement, needs readers to wait.
+    fn install(&self, ledger: &mut Ledger, aside: &mut Aside<T, K>, version: Option<ResourceVersion>) {
+        let mut shared = self.shared_mut();
+        aside.hide_those_being_built(&shared.tables);
+        std::mem::swap(&mut shared.tables, &mut aside.tables);
+        if let Some(version) = version {
+            shared.version = version;
+        }
+        drop(shared);
+        std::mem::swap(ledger, &mut aside.ledger);
+    }
+
+    pub(super) fn put_of(&self, key: K, value: T) -> Write<T, K> {
+        let version = self.version_of.as_ref().and_then(|version| version(&value));
+        Write { hash: self.hasher.hash_one(&key), key: Some(key), value: Some(value), version, previous: None }
+    }
+
+    pub(super) fn delete_of(&self, key: K, last: Option<&T>) -> Write<T, K> {
+        let version = last.and_then(|last| self.version_of.as_ref().and_then(|version| version(last)));
+        Write { hash: self.hasher.hash_one(&key), key: Some(key), value: None, version, previous: None }
+    }
+
+    /// Applies changes, and leaves in each what was there before it.
+    pub(super) fn write(&self, writes: &mut [Write<T, K>]) {
+        let mut values = Values::default();
+        let mut ledger = loop {
+            let definitions = self.definitions();
+            for value in writes.iter().filter_map(|write| write.value.as_ref()) {
+                values.compute(&definitions, value, &self.hasher);
+            }
+            let ledger = self.ledger();
+            if Arc::ptr_eq(&definitions, &self.shared().definitions) {
+                break ledger;
+            }
+            values.clear();
+        };
+        let keys = writes.iter().filter_map(Write::put_key);
+        let mut room = self.shared().tables.room(keys, &values, &self.hasher);
+        let mut shared = self.shared_mut();
+        shared.tables.install(&mut room);
+        let mut edit = Edit { tables: &mut shared.tables, ledger: &mut ledger, hasher: &self.hasher };
+        let mut row = 0;
+        let mut version = None;
+        for write in writes {
+            let Some(key) = write.key.take() else { continue };
+            write.previous = match write.value.take() {
+                Some(value) => {
+                    row += 1;
+                    edit.put(write.hash, key, value, &values, row - 1)
+                }
+                None => edit.remove(write.hash, &key),
+            };
+            version = write.version.take().or(version);
+        }
+        if let Some(version) = version {
+            shared.version = version;
+        }
+        let sparse = shared.tables.is_sparse();
+        drop(shared);
+        if sparse {
+            self.compact(&mut ledger);
+        }
+    }
+
+    /// The very value that is to be put is there already.
+    fn has_same(&self, write: &Write<T, K>) -> bool {
+        let (Some(is_same), Some(key), Some(value)) = (self.is_same, &write.key, &write.value) else { return false };
+        let shared = self.shared();
+        let slots = &shared.tables.slots;
+        let here = slots.find(write.hash, key).and_then(|slot| slots.get(slot));
+        here.is_some_and(|(_, here)| is_same(here, value))
+    }
+
+    pub(super) fn definitions(&self) -> Arc<Vec<Definition<T>>> {
+        self.shared().definitions.clone()
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn shared(&self) -> RwLockReadGuard<'_, Shared<T, K>> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn shared_mut(&self) -> RwLockWriteGuard<'_, Shared<T, K>> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone, K: Key> Shared<T, K> {
+    fn index(&self, name: &str) -> Result<(&Index<T>, &Postings), IndexError> {
+        let Some(at) = self.definitions.iter().position(|definition| *definition.name == *name) else {
+            return Err(IndexError::Unknown { name: name.into() });
+        };
+        match &self.tables.indexes[at] {
+            Some(postings) => Ok((&self.definitions[at].index, postings)),
+            None => Err(IndexError::Building { name: name.into() }),
+        }
+    }
+
+    /// The slots of values that are to be kept.
+    fn kept(&self, keep: &Keep<'_, K>, hasher: &DefaultHashBuilder) -> Vec<u32> {
+        let slots = &self.tables.slots;
+        match keep {
+            Keep::Nothing => Vec::new(),
+            Keep::These(keys) => keys.iter().filter_map(|key| slots.find(hasher.hash_one(key), key)).collect(),
+            Keep::Everything => (0..slots.capacity() as u32).filter(|slot| slots.get(*slot).is_some()).collect(),
+        }
+    }
+}
+
+/// A change that is ready to be applied.
+pub(super) struct Write<T, K> {
+    hash: u64,
+    key: Option<K>,
+    /// None for a deletion.
+    value: Option<T>,
+    version: Option<ResourceVersion>,
+    pub(super) previous: Option<(K, T)>,
+}
+
+impl<T, K> Write<T, K> {
+    fn put_key(&self) -> Option<(u64, &K)> {
+        Some((self.hash, self.key.as_ref().filter(|_| self.value.is_some())?))
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> Default for ThreadSafeStore<T, K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, K: Key> KnownObjects<T, K> for ThreadSafeStore<T, K> {
+    fn list_keys(&self) -> Vec<K> {
+        self.list_keys()
+    }
+
+    fn get_by_key(&self, key: &K) -> Option<T> {
+        self.get(key)
+    }
+}
+
+impl<T, K> std::fmt::Debug for ThreadSafeStore<T, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ThreadSafeStore").finish_non_exhaustive()
+    }
+}
