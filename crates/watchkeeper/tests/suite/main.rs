@@ -23,6 +23,7 @@ mod smoke;
 mod store;
 mod store_properties;
 mod store_snapshots;
+mod store_source;
 mod streaming_list;
 mod streaming_list_faults;
 mod thread_safe_store;
