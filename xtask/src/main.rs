@@ -1,5 +1,7 @@
 //! `cargo xtask`: every command that a person or CI needs beyond plain cargo.
 
+mod perf;
+
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
@@ -7,7 +9,10 @@ Usage: cargo xtask COMMAND
 
   check    formatting, lints and documentation, as CI checks them
   soak     the random tests of the API server at length: 100,000 requests of each kind, 500 seeds of faults
-  ci       all that CI does: `cargo test --workspace`, then `check`, then `soak`
+  model    tries out in which orders the threads around a queue can run
+  perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
+           instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
+  ci       all that CI does: `cargo test --workspace`, then `check`, `soak` and `model`
   help     this text";
 
 fn main() -> ExitCode {
@@ -15,7 +20,9 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("check") => check(),
         Some("soak") => soak(),
-        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && soak(),
+        Some("model") => model(),
+        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && soak() && model(),
+        Some("perf") => perf::run(std::env::args().any(|argument| argument == "--times")),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             true
@@ -42,6 +49,11 @@ fn soak() -> bool {
     let test = |name| ["-p", "watchkeeper-apiserver", "--test", name];
     cargo("test", &test("random_requests"), &[("PROPTEST_CASES", "100000")])
         && cargo("test", &test("faults"), &[("WATCHKEEPER_SEEDS", "500")])
+}
+
+fn model() -> bool {
+    let lints = ["-p", "watchkeeper", "--features", "model-check", "--test", "model", "--", "-D", "warnings"];
+    cargo("clippy", &lints, &[]) && cargo("test", &lints[..6], &[])
 }
 
 /// Runs cargo in the repository, and says what it runs.

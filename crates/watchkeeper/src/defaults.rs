@@ -25,6 +25,9 @@
 //! | [`HTTP2_MAX_STREAMS`] | none | 80 a connection | the API server allows 100; watch 101 would wait for ever |
 //! | [`CONNECT_TIMEOUT`] | 30 s dialer | 30 s | |
 //! | [`MAX_RAW_BYTES`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
+//! | [`BATCH_SIZE`] | `defaultBatchSize` | 1,000 | |
+//! | [`SLOW_POP`], [`SLOW_POP_DEPTH`], [`SLOW_POP_MAX`] | `Pop`, `PopBatch` | 100 ms for each entry, 1 s for a batch, if more than 10 wait | |
+//! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 
 use std::time::Duration;
 
@@ -135,3 +138,13 @@ pub const DICTIONARY_WINDOW: usize = 1000;
 pub const REPACK_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait between such looks.
 pub const REPACK_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The most entries that come out of an [`AtomicFifo`](crate::AtomicFifo) as one batch.
+pub const BATCH_SIZE: usize = 1000;
+/// Processing what came out of a queue is slow if each entry takes longer than this...
+pub const SLOW_POP: Duration = Duration::from_millis(100);
+/// ... or all of them longer than this...
+pub const SLOW_POP_MAX: Duration = Duration::from_secs(1);
+/// ... while more than this many others wait.
+pub const SLOW_POP_DEPTH: usize = 10;
+/// An empty queue keeps room for this many entries. More is given back.
+pub const QUEUE_KEPT_CAPACITY: usize = 1024;

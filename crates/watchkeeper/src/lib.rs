@@ -11,6 +11,8 @@
 //! - [`keyed`]: what do stores and queues have in common?
 //! - [`store`]: where are the objects kept, and how are they found again? An [`Indexer`] finds them by key and by
 //!   whatever it was given an [`Index`] for.
+//! - [`queue`]: how do changes wait until somebody processes them? [`AtomicFifo`] keeps them in their order,
+//!   [`DeltaFifo`] by key.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -24,15 +26,18 @@ pub mod pager;
 pub mod reflector;
 
 pub mod keyed;
+pub mod queue;
 pub mod store;
 
 pub mod defaults;
 mod error;
+mod sync;
 
 pub use error::{Error, ErrorKind};
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
 pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
+pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsumer, DeltaType, Deltas, ReplacedAll};
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
 pub use source::{
     BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,

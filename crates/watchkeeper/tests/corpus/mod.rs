@@ -3,7 +3,7 @@
 //! The lists are a kube-apiserver's own answers. [`Pods`] makes any number of pods of the 400 that there are: name, uid,
 //! version, addresses, hashes and times of each are others, everywhere in the object.
 
-#![allow(dead_code, reason = "each of those who include this uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each of those who include this uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::ops::Range;

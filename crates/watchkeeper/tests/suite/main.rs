@@ -3,6 +3,20 @@
 #[allow(unreachable_pub, reason = "what the tests share")]
 mod support;
 
+// With the model checker's locks the queues work in tests/model.rs only.
+#[cfg(not(feature = "model-check"))]
+#[allow(unreachable_pub, reason = "what the tests share")]
+mod queue_support;
+
+#[cfg(not(feature = "model-check"))]
+mod atomic_fifo;
+#[cfg(not(feature = "model-check"))]
+mod delta_fifo;
+#[cfg(not(feature = "model-check"))]
+mod delta_fifo_replace;
+#[cfg(not(feature = "model-check"))]
+mod queue_properties;
+
 mod bad_input;
 mod conformance;
 mod hostile;
