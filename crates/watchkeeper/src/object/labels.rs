@@ -142,12 +142,16 @@ pub(crate) struct LabelSets {
 const SEEN: usize = 4096;
 /// Below this many sets nothing is swept.
 const FIRST_SWEEP: usize = 1024;
+/// Longer ones are not shared, in bytes: until the next sweep, sets are kept that nobody has any more.
+const LONGEST_SHARED: usize = 4096;
 
 impl LabelSets {
     /// The shared part of these labels, if there is one, and their own.
     pub(super) fn split(&mut self, labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> (Option<SharedLabels>, &[u8]) {
-        self.shared.clear();
-        self.own.clear();
+        for part in [&mut self.shared, &mut self.own] {
+            part.clear();
+            part.shrink_to(LONGEST_SHARED);
+        }
         if !labels.is_empty() {
             self.seen.resize(SEEN, 0);
         }
@@ -157,6 +161,9 @@ impl LabelSets {
             let seen = &mut self.seen[hash as usize % SEEN];
             let is_known = std::mem::replace(seen, trace) == trace;
             put(if is_known { &mut self.shared } else { &mut self.own }, key, value);
+        }
+        if self.shared.len() > LONGEST_SHARED {
+            self.own.append(&mut self.shared);
         }
         let shared = (!self.shared.is_empty()).then(|| self.intern());
         (shared, &self.own)
@@ -238,5 +245,23 @@ mod tests {
             drop(sets.split(&pairs));
         }
         assert!(sets.sets.len() <= FIRST_SWEEP, "{}", sets.sets.len());
+    }
+
+    #[test]
+    fn long_sets_are_nobodys_but_their_objects() {
+        let mut sets = LabelSets::default();
+        let long = "x".repeat(60);
+        let names: Vec<String> = (0..2000).map(|number| format!("label-{number}")).collect();
+        for version in 0..100 {
+            let pairs = names.iter().enumerate().filter(|(number, _)| *number != version);
+            let pairs: Vec<_> = pairs.map(|(_, name)| (Cow::from(name.as_str()), Cow::from(long.as_str()))).collect();
+            let (shared, own) = sets.split(&pairs);
+            let own = own.to_vec();
+            assert_eq!(all(shared.as_ref(), &own).len(), 1999);
+        }
+        let kept: usize = sets.sets.iter().map(|set| set.slice.len()).sum();
+        assert!(kept <= 100 * LONGEST_SHARED, "{kept} bytes");
+        sets.split(&[]);
+        assert!(sets.own.capacity() + sets.shared.capacity() <= 2 * LONGEST_SHARED);
     }
 }

@@ -26,6 +26,12 @@ impl Dictionary {
         Some(Self { encoder: CDict::try_create(content, level)?, decoder: DDict::try_create(content)? })
     }
 
+    /// What it takes to unpack: its content, and a little more.
+    #[cfg(test)]
+    pub(crate) fn memory_of_content(&self) -> usize {
+        self.decoder.sizeof()
+    }
+
     /// What it takes in memory, all of it zstd's.
     pub(crate) fn memory(&self) -> usize {
         self.encoder.sizeof() + self.decoder.sizeof()

@@ -2,6 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use kube_core::ApiResource;
@@ -40,7 +41,7 @@ impl Keep {
             id: TypeId::of::<K>(),
             name: std::any::type_name::<K>(),
             // An object that does not fit is kept all the same; whoever decodes it gets the error.
-            decode: |json| Some(Arc::new(serde_json::from_slice::<K>(json).ok()?)),
+            decode: |json| Some(Arc::new(catch_unwind(|| serde_json::from_slice::<K>(json).ok()).ok()??)),
         })
     }
 

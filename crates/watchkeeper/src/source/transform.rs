@@ -31,7 +31,7 @@ pub struct Transform {
     keeps_header: bool,
 }
 
-type Run = dyn Fn(&[u8]) -> Result<Option<Bytes>, Failed> + Send + Sync;
+type Run = dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Failed> + Send + Sync;
 
 /// A transform could not do its work.
 struct Failed;
@@ -44,7 +44,7 @@ impl Transform {
 
     /// Changes the JSON itself; `None` leaves it as it is.
     pub fn json<E>(transform: impl Fn(&[u8]) -> Result<Option<Vec<u8>>, E> + Send + Sync + 'static) -> Self {
-        let run = move |json: &[u8]| transform(json).map(|json| json.map(Bytes::from)).map_err(|_| Failed);
+        let run = move |json: &[u8]| transform(json).map_err(|_| Failed);
         Self { run: Arc::new(run), keeps_header: false }
     }
 
@@ -53,7 +53,7 @@ impl Transform {
         let run = move |json: &[u8]| {
             let mut object: K = serde_json::from_slice(json).map_err(|_| Failed)?;
             transform(&mut object);
-            serde_json::to_vec(&object).map(|json| Some(json.into())).map_err(|_| Failed)
+            serde_json::to_vec(&object).map(Some).map_err(|_| Failed)
         };
         Self { run: Arc::new(run), keeps_header: false }
     }
@@ -71,7 +71,9 @@ impl Transform {
     /// The changed JSON; `None` if there is nothing to change. The error says what went wrong.
     pub(super) fn apply(&self, json: &[u8]) -> Result<Option<Bytes>, &'static str> {
         match catch_unwind(AssertUnwindSafe(|| (self.run)(json))) {
-            Ok(result) => result.map_err(|Failed| "the transform failed on it"),
+            // Without the room that was left in the vector: that would be kept as long as the object.
+            Ok(Ok(changed)) => Ok(changed.map(|json| json.into_boxed_slice().into())),
+            Ok(Err(Failed)) => Err("the transform failed on it"),
             Err(_) => Err("the transform panicked on it"),
         }
     }
@@ -112,7 +114,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-fn without_managed_fields(json: &[u8]) -> Result<Option<Bytes>, serde_json::Error> {
+fn without_managed_fields(json: &[u8]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let Members(top) = serde_json::from_slice(json)?;
     let mut out: Option<Vec<u8>> = None;
     // What is before this is in `out`.
@@ -148,7 +150,7 @@ fn without_managed_fields(json: &[u8]) -> Result<Option<Bytes>, serde_json::Erro
     }
     Ok(out.map(|mut out| {
         out.extend_from_slice(&json[copied..]);
-        out.into()
+        out
     }))
 }
 
@@ -224,5 +226,24 @@ mod tests {
         let panicking = Transform::json(|_: &[u8]| -> Result<_, ()> { panic!("no") }).apply(b"{}");
         std::panic::set_hook(quiet);
         assert!(panicking.is_err());
+    }
+
+    #[test]
+    fn what_was_cut_out_takes_no_memory() {
+        let json = format!(r#"{{"metadata":{{"name":"x","managedFields":"{}"}}}}"#, "f".repeat(1000));
+        let transforms = [
+            Transform::strip_managed_fields(),
+            Transform::json(|_: &[u8]| {
+                let mut roomy = Vec::with_capacity(1000);
+                roomy.extend_from_slice(b"{}");
+                Ok::<_, ()>(Some(roomy))
+            }),
+            Transform::typed::<serde_json::Value>(|object| object["metadata"]["managedFields"] = "".into()),
+        ];
+        for transform in transforms {
+            let changed = transform.apply(json.as_bytes()).expect("done").expect("changed");
+            let length = changed.len();
+            assert_eq!(changed.try_into_mut().expect("one's own").capacity(), length);
+        }
     }
 }

@@ -3,6 +3,9 @@
 #[allow(unreachable_pub, reason = "what the tests share")]
 mod support;
 
+#[path = "../corpus/mod.rs"]
+mod corpus;
+
 // With the model checker's locks the queues work in tests/model.rs only.
 #[cfg(not(feature = "model-check"))]
 #[allow(unreachable_pub, reason = "what the tests share")]
@@ -18,6 +21,7 @@ mod delta_fifo_replace;
 mod queue_properties;
 
 mod bad_input;
+mod cached;
 mod conformance;
 mod hostile;
 mod index;
@@ -25,6 +29,7 @@ mod known_defects;
 mod list_reader;
 mod list_watch;
 mod object;
+mod packing;
 mod pager;
 mod reflector;
 mod reflector_list;
@@ -41,4 +46,5 @@ mod store_source;
 mod streaming_list;
 mod streaming_list_faults;
 mod thread_safe_store;
+mod transform;
 mod watch_reader;

@@ -1,6 +1,7 @@
 //! What is known of an object without decoding it, and what its decoding gives.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash as _, Hasher as _};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
@@ -11,7 +12,9 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use watchkeeper::{DecodeError, ErrorKind, ListOptions, ListPart, ListWatch, ListerWatcher as _, Object, WatchEvent};
+use watchkeeper::{
+    DecodeError, ErrorKind, ListOptions, ListPart, ListWatch, ListerWatcher as _, Object, ObjectKey, WatchEvent,
+};
 
 use crate::support::*;
 
@@ -391,3 +394,87 @@ const SCRAPS: [&str; 22] = [
     "\"items\":[",
     "\"kind\":\"Status\"",
 ];
+
+/// Names that no server would allow, and that look like each other.
+fn hostile_name() -> impl Strategy<Value = String> {
+    prop_oneof!["[ab/]{0,4}", "\\PC{0,8}", Just("\0".to_owned()), Just("a\0b".to_owned()), Just(String::new())]
+}
+
+proptest! {
+    #[test]
+    fn keys_are_equal_hashed_and_ordered_as_namespace_and_name_are(
+        one in (hostile_name(), hostile_name()),
+        other in (hostile_name(), hostile_name()),
+        texts in ("[a-z]{0,3}", "[a-z]{0,3}"),
+    ) {
+        // One with a header behind it, one without.
+        let (namespace, name) = (json_text(&one.0), json_text(&one.1));
+        let json = format!(
+            r#"{{"metadata":{{"namespace":{namespace},"name":{name},"uid":"{}","resourceVersion":"1","labels":{{"a":"{}"}}}}}}"#,
+            texts.0, texts.1,
+        );
+        let plain = ObjectKey::namespaced(&other.0, &other.1);
+        let bare = ObjectKey::namespaced(&one.0, &one.1);
+        let loaded = Object::from_json(json).map_or_else(|_| bare.clone(), |object| object.key().clone());
+        let hash = |key: &ObjectKey| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            key.hash(&mut hasher);
+            hasher.finish()
+        };
+        prop_assert_eq!(&loaded, &bare);
+        prop_assert_eq!(hash(&loaded), hash(&bare));
+        prop_assert_eq!(loaded == plain, one == other);
+        prop_assert_eq!(loaded.cmp(&plain), one.cmp(&other));
+        prop_assert_eq!(plain.cmp(&loaded), other.cmp(&one));
+        prop_assert_eq!(loaded.namespace().unwrap_or_default(), &one.0);
+        prop_assert_eq!(loaded.name(), &one.1);
+    }
+
+    /// Whichever of them the source takes for shared.
+    #[test]
+    fn labels_are_a_map(
+        objects in proptest::collection::vec(proptest::collection::vec((hostile_name(), hostile_name()), 0..30), 1..8)
+    ) {
+        let items: Vec<String> = objects.iter().enumerate().map(|(number, labels)| {
+            let pairs: Vec<String> =
+                labels.iter().map(|(key, value)| format!("{}:{}", json_text(key), json_text(value))).collect();
+            let labels = pairs.join(",");
+            format!(r#"{{"metadata":{{"name":"o-{number}","resourceVersion":"1","labels":{{{labels}}}}}}}"#)
+        }).collect();
+        let list = format!(
+            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{}]}}"#,
+            items.join(","),
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _inside = runtime.enter();
+        let source = pods_in([list]);
+        // The second time, all of them have been seen.
+        for _ in 0..2 {
+            let found = runtime.block_on(async {
+                let mut listing = source.list(ListOptions::default()).await.expect("an answer");
+                let mut found = Vec::new();
+                while let Some(part) = listing.next().await.expect("a part") {
+                    if let ListPart::Item(object) = part {
+                        found.push(object);
+                    }
+                }
+                found
+            });
+            prop_assert_eq!(found.len(), objects.len());
+            for (object, expected) in found.iter().zip(&objects) {
+                let expected: BTreeMap<String, String> = expected.iter().cloned().collect();
+                prop_assert_eq!(&labels(object), &expected);
+                prop_assert_eq!(object.labels().len(), expected.len());
+                prop_assert_eq!(object.labels().is_empty(), expected.is_empty());
+                for (key, value) in &expected {
+                    prop_assert_eq!(object.labels().get(key), Some(value.as_str()));
+                }
+                prop_assert_eq!(object.labels().get("no such label"), None);
+            }
+        }
+    }
+}
+
+fn json_text(text: &str) -> String {
+    Value::from(text).to_string()
+}

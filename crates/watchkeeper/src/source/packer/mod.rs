@@ -27,9 +27,11 @@ struct Shared {
     /// Bytes that may wait.
     room: Arc<Semaphore>,
     room_bytes: usize,
-    sender: mpsc::UnboundedSender<Message>,
-    /// The task, until it is started: that takes a runtime.
-    task: Mutex<Option<Task>>,
+    /// The first dictionary is made of this many bytes of bodies.
+    sample: usize,
+    known: Option<Known>,
+    /// To the task, once there is one.
+    sender: Mutex<Option<mpsc::UnboundedSender<Message>>>,
     status: Arc<Mutex<Packing>>,
 }
 
@@ -68,11 +70,8 @@ impl Packer {
         // A part of the room is for the objects that the first dictionary is made of.
         let sample = DICTIONARY_SAMPLE.min(max_raw_bytes / 2);
         let room_bytes = (max_raw_bytes - sample - sample / 8).clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
-        let (sender, messages) = mpsc::unbounded_channel();
-        let status = Arc::<Mutex<Packing>>::default();
-        let task = Task::new(messages, known, status.clone(), sample);
         let room = Arc::new(Semaphore::new(room_bytes));
-        Self(Arc::new(Shared { room, room_bytes, sender, task: Mutex::new(Some(task)), status }))
+        Self(Arc::new(Shared { room, room_bytes, sample, known, sender: Mutex::default(), status: Arc::default() }))
     }
 
     /// Takes note of an object, which may then travel on. Waits while too much is unpacked.
@@ -81,24 +80,31 @@ impl Packer {
         // One that is larger than all the room is let through alone.
         let size = u32::try_from(body.len().min(self.0.room_bytes)).unwrap_or(u32::MAX);
         let Ok(permit) = self.0.room.clone().acquire_many_owned(size).await else { return };
-        self.start();
-        // The task ends after the last sender only.
-        let _ = self.0.sender.send(Message::Fresh(object.downgrade(), permit));
+        self.tell(Message::Fresh(object.downgrade(), permit));
     }
 
     /// A list has come to its end, or there will be none.
     pub(super) fn list_ended(&self) {
-        let _ = self.0.sender.send(Message::ListEnded);
+        self.tell(Message::ListEnded);
     }
 
     pub(super) fn status(&self) -> Packing {
         self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn start(&self) {
-        let task = self.0.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task {
-            tokio::spawn(task.run());
-        }
+    /// Tells the task, and starts one if there is none: that takes a runtime, and the task ends with the runtime's end.
+    fn tell(&self, message: Message) {
+        let Shared { sample, known, sender, status, .. } = &*self.0;
+        let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = sender.take().filter(|sender| !sender.is_closed()).unwrap_or_else(|| {
+            let (sender, messages) = mpsc::unbounded_channel();
+            tokio::spawn(Task::new(messages, known.clone(), status.clone(), *sample).run());
+            sender
+        });
+        let _ = started.send(message);
+        *sender = Some(started);
     }
 }
+
+#[cfg(test)]
+mod tests;

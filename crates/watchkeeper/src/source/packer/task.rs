@@ -46,6 +46,8 @@ pub(super) struct Task {
     recent: Recent,
     /// A dictionary over the whole store is to be tried.
     improve: bool,
+    /// How many objects the store had when that was last looked at.
+    stored: usize,
     trying: Option<JoinHandle<Option<Better>>>,
     /// Keys of the store that are still to be looked at for bodies of the old dictionary.
     pass: Option<std::vec::IntoIter<ObjectKey>>,
@@ -59,6 +61,12 @@ pub(super) struct Task {
 struct Recent {
     objects: VecDeque<(WeakObject, usize)>,
     bytes: usize,
+}
+
+/// What dictionaries are tried on.
+enum Sample {
+    Store,
+    StoreAndRecent,
 }
 
 /// Objects of the store that are looked at between two looks at the messages.
@@ -88,6 +96,7 @@ impl Task {
             mean_at_creation: 0,
             recent: Recent::default(),
             improve: false,
+            stored: 0,
             trying: None,
             pass: None,
             look_at: None,
@@ -100,6 +109,7 @@ impl Task {
         loop {
             tokio::select! {
                 biased;
+                better = tried(&mut self.trying) => self.tried(better),
                 message = self.messages.recv() => match message {
                     None => return,
                     Some(Message::ListEnded) => self.list_ended(),
@@ -109,7 +119,6 @@ impl Task {
                         None => self.count(|status| status.skipped += 1),
                     },
                 },
-                better = tried(&mut self.trying) => self.tried(better),
                 () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
                 () = yield_now(), if self.pass.is_some() => self.pass_slice(),
             }
@@ -123,7 +132,7 @@ impl Task {
                 self.count(|status| status.packed += 1);
                 self.recent.push(object, size);
                 if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
-                    self.try_another();
+                    self.try_another(Sample::StoreAndRecent);
                 }
             }
             None if object.size() > self.sample => {
@@ -145,18 +154,14 @@ impl Task {
             return;
         }
         self.first_list_ended = true;
-        self.look_at_pending();
-        if self.current.is_some() && self.known.is_some() {
-            self.improve = true;
-            self.look_later();
+        match self.current {
+            Some(_) => self.improve_later(),
+            None => self.look_at_pending(),
         }
     }
 
     /// Makes the first dictionary, if what waits is enough for one.
     fn look_at_pending(&mut self) {
-        if self.current.is_some() {
-            return;
-        }
         self.pending.retain(|object| !object.is_gone());
         let objects: Vec<Object> = self.pending.iter().filter_map(WeakObject::upgrade).collect();
         let bodies: Vec<Bytes> = objects.iter().filter_map(Object::raw).collect();
@@ -177,6 +182,17 @@ impl Task {
         self.mean_at_creation = sizes / objects.len().max(1);
         self.count(|status| status.packed += objects.len() as u64);
         self.use_dictionary(dictionary);
+        if self.first_list_ended {
+            self.improve_later();
+        }
+    }
+
+    /// A dictionary of the whole store is tried when the first list is there.
+    fn improve_later(&mut self) {
+        if self.known.is_some() {
+            self.improve = true;
+            self.look_later();
+        }
     }
 
     fn use_dictionary(&mut self, dictionary: Arc<Dictionary>) {
@@ -195,24 +211,27 @@ impl Task {
     }
 
     /// Looks for a better dictionary, on a thread of its own.
-    fn try_another(&mut self) {
+    fn try_another(&mut self, sample: Sample) {
         let Some(current) = self.current.clone() else { return };
-        let (sample, total) = self.sample_objects();
+        let (sample, total) = self.sample_objects(sample);
         let size = dictionary::largest(total);
         self.trying = Some(spawn_blocking(move || {
-            let bodies: Vec<Bytes> = sample.iter().filter_map(|object| object.json().ok()).collect();
-            dictionary::find_better(&bodies, size, &current)
+            dictionary::find_better(&dictionary::bodies(&sample, TRY_BYTES), size, &current)
         }));
     }
 
     /// Objects to try dictionaries on, and how many bytes of bodies the kind has, about.
-    fn sample_objects(&self) -> (Vec<Object>, usize) {
-        let recent: Vec<Object> = self.recent.objects.iter().filter_map(|(object, _)| object.upgrade()).collect();
+    fn sample_objects(&self, sample: Sample) -> (Vec<Object>, usize) {
+        let recent: Vec<Object> = match sample {
+            Sample::Store => Vec::new(),
+            Sample::StoreAndRecent => self.recent.objects.iter().filter_map(|(object, _)| object.upgrade()).collect(),
+        };
         let keys = self.known.as_ref().map(|known| known.list_keys()).unwrap_or_default();
+        let count = keys.len().max(recent.len());
         let stored: Vec<Object> = spread(&keys, TRY_OBJECTS / 2)
             .filter_map(|key| self.known.as_ref().and_then(|known| known.get_by_key(key)))
             .collect();
-        let recent = if self.improve { Vec::new() } else { spread(&recent, TRY_OBJECTS / 2).cloned().collect() };
+        let recent: Vec<Object> = spread(&recent, TRY_OBJECTS / 2).cloned().collect();
         // By turns, so that both halves have both.
         let mut sample = Vec::with_capacity(stored.len() + recent.len());
         let (mut stored, mut recent) = (stored.chunks(2), recent.chunks(2));
@@ -228,12 +247,11 @@ impl Task {
         let lengths: Vec<usize> = bodies.map(|json| json.len()).collect();
         let mean = (lengths.iter().sum::<usize>() / lengths.len().max(1)).max(1);
         let sample: Vec<Object> = spread(&sample, (TRY_BYTES / mean).max(16)).cloned().collect();
-        (sample, keys.len().max(self.recent.objects.len()).saturating_mul(mean))
+        (sample, count.saturating_mul(mean))
     }
 
     fn tried(&mut self, better: Option<Better>) {
         self.trying = None;
-        self.improve = false;
         match better {
             Some(Better { dictionary, mean }) => {
                 self.mean_at_creation = mean;
@@ -255,11 +273,16 @@ impl Task {
         self.count_dictionaries();
         if self.old.strong_count() > 0 {
             self.begin_pass();
-        } else if self.improve && self.trying.is_none() {
-            // The list may still be on its way to the store.
-            let stored = self.known.as_ref().map_or(0, |known| known.list_keys().len() as u64);
-            let packed = self.status.lock().unwrap_or_else(PoisonError::into_inner).packed;
-            if stored >= packed / 2 { self.try_another() } else { self.look_later() }
+        } else if self.improve {
+            // The list may still be on its way to the store: it is there when the store has all but stopped growing.
+            let stored = self.known.as_ref().map_or(0, |known| known.list_keys().len());
+            let before = std::mem::replace(&mut self.stored, stored);
+            if self.trying.is_none() && stored > 0 && stored <= before + before / 10 {
+                self.improve = false;
+                self.try_another(Sample::Store);
+            } else {
+                self.look_later();
+            }
         }
     }
 
@@ -269,7 +292,10 @@ impl Task {
     }
 
     fn begin_pass(&mut self) {
-        self.pass = self.known.as_ref().map(|known| known.list_keys().into_iter());
+        match &self.known {
+            Some(known) => self.pass = Some(known.list_keys().into_iter()),
+            None => self.look_later(),
+        }
     }
 
     fn pass_slice(&mut self) {
