@@ -128,7 +128,7 @@ impl ReflectorStore for Printer {
 
     fn delete(&self, key: &ObjectKey, last: Option<Object>) -> Result<(), Error> {
         self.objects().remove(key);
-        self.print("DELETED", key, last.as_ref().map_or("", |last| last.resource_version().as_str()));
+        self.print("DELETED", key, last.map(|last| last.resource_version()).unwrap_or_default().as_str());
         Ok(())
     }
 

@@ -11,8 +11,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::header::{self, RawHeader};
+use super::key::HeaderTexts;
 use super::labels::{self, LabelSets, Labels, SharedLabels};
 use super::packed::{Dictionary, Packed};
+use super::text::text;
 use super::{Cached, DecodeError, ObjectKey, ResourceVersion};
 use crate::{Error, ErrorKind};
 
@@ -24,9 +26,8 @@ use crate::{Error, ErrorKind};
 pub struct Object(Arc<Inner>);
 
 struct Inner {
-    /// Namespace, name, uid, the object's own labels, and whether it is being deleted.
+    /// Namespace, name, uid, version, the object's own labels, and whether it is being deleted.
     key: ObjectKey,
-    version: ResourceVersion,
     shared_labels: Option<SharedLabels>,
     /// Of the body.
     hash: u64,
@@ -72,23 +73,23 @@ impl Object {
 
     /// The uid, which every object of a real server has.
     pub fn uid(&self) -> Option<&str> {
-        Some(self.0.key.uid()).filter(|uid| !uid.is_empty())
+        Some(text(self.0.key.header().uid)).filter(|uid| !uid.is_empty())
     }
 
     /// The version of this state of the object.
-    pub fn resource_version(&self) -> &ResourceVersion {
-        &self.0.version
+    pub fn resource_version(&self) -> ResourceVersion {
+        text(self.0.key.header().version).into()
     }
 
     /// The labels.
     pub fn labels(&self) -> Labels<'_> {
         let shared = self.0.shared_labels.as_ref().map(|set| &set.slice).unwrap_or_default();
-        Labels { shared, own: self.0.key.labels() }
+        Labels { shared, own: self.0.key.header().labels }
     }
 
     /// Somebody has asked for the object's deletion, and something still holds it.
     pub fn is_deleting(&self) -> bool {
-        self.0.key.deleting()
+        self.0.key.header().deleting
     }
 
     /// The object as the server sent it. Items of lists, which built-in kinds send without `kind` and `apiVersion`, have
@@ -131,9 +132,11 @@ impl Object {
 
     /// Makes the handle. The header has no [problem](RawHeader::problem).
     pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes, sets: Option<&mut LabelSets>) -> Self {
-        let [namespace, name, uid] =
-            [&header.namespace, &header.name, &header.uid].map(|field| field.as_deref().unwrap_or_default());
-        let key = |labels: &[u8]| ObjectKey::with_header(namespace, name, uid, labels, header.deleting);
+        let [namespace, name, uid, version] = [&header.namespace, &header.name, &header.uid, &header.resource_version]
+            .map(|field| field.as_deref().unwrap_or_default());
+        let (uid, version, deleting) = (uid.as_bytes(), version.as_bytes(), header.deleting);
+        let key =
+            |labels: &[u8]| ObjectKey::with_header(namespace, name, HeaderTexts { deleting, uid, version, labels });
         let (shared_labels, key) = match sets {
             Some(sets) => {
                 let (shared, own) = sets.split(&header.labels);
@@ -143,7 +146,6 @@ impl Object {
         };
         Self(Arc::new(Inner {
             key,
-            version: header.resource_version.as_deref().unwrap_or_default().into(),
             shared_labels,
             hash: body_hash(&json),
             state: Mutex::new(State { body: Body::Raw(Box::new(json)), extra: None }),
@@ -154,7 +156,8 @@ impl Object {
     /// bodies of one version.)
     pub(crate) fn is_same_state(&self, other: &Self) -> bool {
         let same = |one: &Inner, two: &Inner| {
-            one.version == two.version && one.hash == two.hash && one.key == two.key && one.key.uid() == two.key.uid()
+            let (header, other) = (one.key.header(), two.key.header());
+            one.hash == two.hash && one.key == two.key && (header.uid, header.version) == (other.uid, other.version)
         };
         self.is_same_handle(other) || same(&self.0, &other.0)
     }
@@ -240,7 +243,7 @@ impl Object {
         DecodeError {
             kind: None,
             key: self.key().clone(),
-            version: self.resource_version().clone(),
+            version: self.resource_version(),
             path: ".".into(),
             offset: 0,
             into: "JSON, because it cannot be unpacked",
@@ -257,7 +260,7 @@ impl Object {
         DecodeError {
             kind: serde_json::from_slice::<Kind>(json).ok().map(|object| object.kind),
             key: self.key().clone(),
-            version: self.resource_version().clone(),
+            version: self.resource_version(),
             path: error.path().to_string().into(),
             offset: if inner.line() > 1 { line_start + inner.column() } else { inner.column() },
             into: std::any::type_name::<K>(),
@@ -298,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_header_takes_little_more_than_its_texts() {
-        assert_eq!(size_of::<Inner>(), 80);
+        assert_eq!(size_of::<Inner>(), 56);
         assert_eq!(size_of::<Object>(), 8);
     }
 }

@@ -12,26 +12,34 @@ use std::str::FromStr;
 
 use triomphe::ThinArc;
 
+use super::text::{put_length, take, take_length, text};
+
 /// Namespace and name; objects of cluster-scoped kinds have no namespace.
 ///
 /// The text form is client-go's: `namespace/name`, or `name` alone. Cheap to clone.
 #[derive(Clone)]
 pub struct ObjectKey(ThinArc<Lengths, u8>);
 
-/// Where the texts end: namespace, name, uid and labels stand one behind the other.
+/// How long namespace and name are, which stand one behind the other, before the rest of the header.
 #[derive(Debug, Clone, Copy)]
 struct Lengths {
     namespace: u32,
     name: u32,
-    uid: u32,
-    /// Not a length: a flag of the header that has room here.
-    deleting: bool,
+}
+
+/// What of a header is text, besides the key itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct HeaderTexts<'a> {
+    pub(super) deleting: bool,
+    pub(super) uid: &'a [u8],
+    pub(super) version: &'a [u8],
+    pub(super) labels: &'a [u8],
 }
 
 impl ObjectKey {
     /// The key of an object in a namespace. An empty namespace is none.
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
-        Self::with_header(namespace.as_ref(), name.as_ref(), "", &[], false)
+        Self::with_text(namespace.as_ref(), name.as_ref(), Vec::new())
     }
 
     /// The key of an object of a cluster-scoped kind.
@@ -40,10 +48,20 @@ impl ObjectKey {
     }
 
     /// A key that carries the rest of a header's texts.
-    pub(super) fn with_header(namespace: &str, name: &str, uid: &str, labels: &[u8], deleting: bool) -> Self {
+    pub(super) fn with_header(namespace: &str, name: &str, header: HeaderTexts<'_>) -> Self {
+        let HeaderTexts { deleting, uid, version, labels } = header;
+        let mut rest = Vec::with_capacity(8 + uid.len() + version.len() + labels.len());
+        rest.push(u8::from(deleting));
+        put_length(&mut rest, uid.len());
+        put_length(&mut rest, version.len());
+        rest.extend([uid, version, labels].into_iter().flatten());
+        Self::with_text(namespace, name, rest)
+    }
+
+    fn with_text(namespace: &str, name: &str, rest: Vec<u8>) -> Self {
         let length = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
-        let lengths = Lengths { namespace: length(namespace), name: length(name), uid: length(uid), deleting };
-        let text = [namespace.as_bytes(), name.as_bytes(), uid.as_bytes(), labels].concat();
+        let lengths = Lengths { namespace: length(namespace), name: length(name) };
+        let text = [namespace.as_bytes(), name.as_bytes(), &rest].concat();
         Self(ThinArc::from_header_and_slice(lengths, &text))
     }
 
@@ -58,18 +76,17 @@ impl ObjectKey {
         text(self.name_bytes())
     }
 
-    pub(super) fn uid(&self) -> &str {
-        let Lengths { namespace, name, uid, .. } = *self.lengths();
-        text(self.part(namespace as usize + name as usize, uid))
+    /// What else of the header it carries: nothing, if it is not an object's own.
+    pub(super) fn header(&self) -> HeaderTexts<'_> {
+        self.read_header().unwrap_or_default()
     }
 
-    pub(super) fn labels(&self) -> &[u8] {
-        let Lengths { namespace, name, uid, .. } = *self.lengths();
-        self.0.slice.get(namespace as usize + name as usize + uid as usize..).unwrap_or_default()
-    }
-
-    pub(super) fn deleting(&self) -> bool {
-        self.lengths().deleting
+    fn read_header(&self) -> Option<HeaderTexts<'_>> {
+        let Lengths { namespace, name } = *self.lengths();
+        let mut rest = self.0.slice.get(namespace as usize + name as usize..)?;
+        let deleting = take(&mut rest, 1)? == [1];
+        let (uid, version) = (take_length(&mut rest)?, take_length(&mut rest)?);
+        Some(HeaderTexts { deleting, uid: take(&mut rest, uid)?, version: take(&mut rest, version)?, labels: rest })
     }
 
     fn lengths(&self) -> &Lengths {
@@ -77,21 +94,13 @@ impl ObjectKey {
     }
 
     fn namespace_bytes(&self) -> &[u8] {
-        self.part(0, self.lengths().namespace)
+        self.0.slice.get(..self.lengths().namespace as usize).unwrap_or_default()
     }
 
     fn name_bytes(&self) -> &[u8] {
-        self.part(self.lengths().namespace as usize, self.lengths().name)
+        let Lengths { namespace, name } = *self.lengths();
+        self.0.slice.get(namespace as usize..namespace as usize + name as usize).unwrap_or_default()
     }
-
-    fn part(&self, start: usize, length: u32) -> &[u8] {
-        self.0.slice.get(start..start + length as usize).unwrap_or_default()
-    }
-}
-
-/// What was put in as text comes out as text.
-pub(super) fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 impl PartialEq for ObjectKey {
@@ -169,12 +178,13 @@ mod tests {
     #[test]
     fn a_key_is_namespace_and_name_whatever_else_it_carries() {
         let plain = ObjectKey::namespaced("shop", "web");
-        let loaded = ObjectKey::with_header("shop", "web", "uid", b"labels", true);
+        let header = HeaderTexts { deleting: true, uid: b"uid", version: b"7", labels: b"labels" };
+        let loaded = ObjectKey::with_header("shop", "web", header);
         assert_eq!(plain, loaded);
         assert_eq!(plain.cmp(&loaded), Ordering::Equal);
         let hash = |key: &ObjectKey| std::hash::BuildHasher::hash_one(&foldhash::fast::FixedState::default(), key);
         assert_eq!(hash(&plain), hash(&loaded));
-        assert_eq!((loaded.uid(), loaded.labels(), loaded.deleting()), ("uid", b"labels".as_slice(), true));
+        assert_eq!((loaded.header(), plain.header()), (header, HeaderTexts::default()));
         assert_ne!(ObjectKey::cluster("a/b"), ObjectKey::namespaced("a", "b"));
         assert_eq!(size_of::<ObjectKey>(), 8);
     }

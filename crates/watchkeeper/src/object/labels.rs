@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use triomphe::ThinArc;
 
-use super::key::text;
+use super::text::{put_length, take, take_length, text};
 
 /// Labels that several objects have.
 pub(super) type SharedLabels = ThinArc<(), u8>;
@@ -55,46 +55,18 @@ impl<'a> Labels<'a> {
 /// Reads what [`put`] wrote.
 struct Pairs<'a>(&'a [u8]);
 
-impl<'a> Pairs<'a> {
-    fn take(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (key, value) = (self.length()?, self.length()?);
-        let (key, rest) = self.0.split_at_checked(key)?;
-        let (value, rest) = rest.split_at_checked(value)?;
-        self.0 = rest;
-        Some((key, value))
-    }
-
-    /// A length: seven bits a byte, the lowest first.
-    fn length(&mut self) -> Option<usize> {
-        let mut length = 0;
-        for shift in (0..usize::BITS).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            length |= usize::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(length);
-            }
-        }
-        None
-    }
-}
-
 impl<'a> Iterator for Pairs<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take()
+        let (key, value) = (take_length(&mut self.0)?, take_length(&mut self.0)?);
+        Some((take(&mut self.0, key)?, take(&mut self.0, value)?))
     }
 }
 
 fn put(out: &mut Vec<u8>, key: &str, value: &str) {
-    for mut length in [key.len(), value.len()] {
-        while length > 0x7f {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        out.push(length as u8);
-    }
+    put_length(out, key.len());
+    put_length(out, value.len());
     out.extend_from_slice(key.as_bytes());
     out.extend_from_slice(value.as_bytes());
 }

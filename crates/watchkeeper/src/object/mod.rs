@@ -20,6 +20,7 @@ mod key;
 mod kind;
 mod labels;
 pub(crate) mod packed;
+mod text;
 mod version;
 
 pub use cached::Cached;

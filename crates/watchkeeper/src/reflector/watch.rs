@@ -265,17 +265,17 @@ impl Reflector {
             }
             WatchEvent::Added(object) => {
                 self.unmark_stale(object.key());
-                let version = object.resource_version().clone();
+                let version = object.resource_version();
                 (self.store.add(object), version)
             }
             WatchEvent::Modified(object) => {
                 self.unmark_stale(object.key());
-                let version = object.resource_version().clone();
+                let version = object.resource_version();
                 (self.store.update(object), version)
             }
             WatchEvent::Deleted(object) => {
                 self.unmark_stale(object.key());
-                let (key, version) = (object.key().clone(), object.resource_version().clone());
+                let (key, version) = (object.key().clone(), object.resource_version());
                 (self.store.delete(&key, Some(object)), version)
             }
             WatchEvent::DeletedBad(BadObject { key: Some(key), resource_version, .. }) => {

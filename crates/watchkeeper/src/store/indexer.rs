@@ -27,7 +27,7 @@ pub type Store<T, K = ObjectKey> = Indexer<T, K>;
 impl Indexer<Object> {
     /// An empty store of objects under namespace and name, with the index `namespace`, which knows their versions.
     pub fn objects() -> Self {
-        let versions = |object: &Object| Some(object.resource_version().clone()).filter(|version| !version.is_unset());
+        let versions = |object: &Object| Some(object.resource_version()).filter(|version| !version.is_unset());
         let mut objects = Self::new(object_key).version_of(versions);
         objects.store.is_same = Some(Object::is_same_handle);
         // The first index has no other to be in conflict with.

@@ -529,14 +529,15 @@ async fn every_body_is_exact_at_every_moment() {
         packer.admit(&object).await;
         assert_eq!(object.json().expect("a body"), json, "seed {seed}");
         store.put(object.clone());
-        let mut expected = expected.lock().expect("not poisoned");
-        expected.insert(object.key().clone(), (object, json.into()));
-        if random.u8(..) < 8 {
-            let gone = expected.keys().next().cloned().expect("an object");
-            expected.remove(&gone);
-            store.objects().remove(&gone);
+        {
+            let mut expected = expected.lock().expect("not poisoned");
+            expected.insert(object.key().clone(), (object, json.into()));
+            if random.u8(..) < 8 {
+                let gone = expected.keys().next().cloned().expect("an object");
+                expected.remove(&gone);
+                store.objects().remove(&gone);
+            }
         }
-        drop(expected);
         match step {
             800 => packer.list_ended(),
             // The first dictionary is a small one: that of the whole store is better for certain.
