@@ -12,16 +12,18 @@ Usage: cargo xtask COMMAND
   model    tries out in which orders the threads around a queue can run
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
-  ci       all that CI does: `cargo test --workspace`, then `check`, `soak` and `model`
+  examples runs those examples that need no cluster
+  ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `soak` and `model`
   help     this text";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1);
     let done = match command.as_deref() {
         Some("check") => check(),
+        Some("examples") => examples(),
         Some("soak") => soak(),
         Some("model") => model(),
-        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && soak() && model(),
+        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && examples() && soak() && model(),
         Some("perf") => perf::run(std::env::args().any(|argument| argument == "--times")),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");
@@ -43,6 +45,10 @@ fn check() -> bool {
     cargo("fmt", &["--all", "--check"], &[])
         && cargo("clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         && cargo("doc", &["--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn examples() -> bool {
+    cargo("run", &["-p", "watchkeeper-examples", "--example", "delta_fifo"], &[])
 }
 
 fn soak() -> bool {
