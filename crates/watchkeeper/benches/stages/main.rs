@@ -73,6 +73,11 @@ fn objects(seed: u64) -> Vec<Object> {
     bodies(seed).into_iter().map(|body| Object::from_json(body).expect("a pod")).collect()
 }
 
+/// All objects twice, so that each, put after the others, is another than the one that is there.
+fn other_handles() -> Vec<Object> {
+    objects(1).into_iter().chain(objects(1)).collect()
+}
+
 fn packed(dictionary: &Dictionary) -> Vec<Object> {
     let objects = objects(1);
     objects.iter().for_each(|object| dictionary.pack(object));
@@ -101,12 +106,12 @@ fn stage(name: &str) -> Option<Stage> {
         "decode Pod, packed" => in_turn(packed(&dictionary), |object| drop(black_box(object.decode::<Pod>()))),
         "view of 5 fields, packed" => in_turn(packed(&dictionary), |object| drop(black_box(object.decode::<View>()))),
         "put" => {
-            let objects = objects(1);
+            let objects = other_handles();
             let store = indexer(&objects);
             in_turn(objects, move |object| store.update(object.clone()).expect("a key"))
         }
         "put under a snapshot" => {
-            let objects = objects(1);
+            let objects = other_handles();
             let store = indexer(&objects);
             in_turn(objects, move |object| {
                 let snapshot = store.snapshot();
@@ -131,9 +136,7 @@ fn stage(name: &str) -> Option<Stage> {
         "list 2,000" => {
             let objects = objects(1);
             let store = indexer(&objects);
-            in_turn(objects, move |_| {
-                black_box(store.snapshot().iter().count());
-            })
+            in_turn(objects, move |_| drop(black_box(store.list())))
         }
         "DeltaFifo push and pop" => {
             let (queue, mut consumer) = DeltaFifo::objects().build();
