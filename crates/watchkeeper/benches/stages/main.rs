@@ -104,11 +104,16 @@ fn stage(name: &str) -> Option<Stage> {
         "unpack" => in_turn(packed(&dictionary), |object| drop(black_box(object.json()))),
         "decode Pod, raw" => in_turn(objects(1), |object| drop(black_box(object.decode::<Pod>()))),
         "decode Pod, packed" => in_turn(packed(&dictionary), |object| drop(black_box(object.decode::<Pod>()))),
+        "view of 5 fields, raw" => in_turn(objects(1), |object| drop(black_box(object.decode::<View>()))),
         "view of 5 fields, packed" => in_turn(packed(&dictionary), |object| drop(black_box(object.decode::<View>()))),
         "put" => {
             let objects = other_handles();
             let store = indexer(&objects);
             in_turn(objects, move |object| store.update(object.clone()).expect("a key"))
+        }
+        "put, with an index by a field" => {
+            let store = Indexer::objects().with_index("node", Index::field("/spec/nodeName")).expect("an index");
+            in_turn(other_handles(), move |object| store.update(object.clone()).expect("a key"))
         }
         "put under a snapshot" => {
             let objects = other_handles();
@@ -156,15 +161,17 @@ fn stage(name: &str) -> Option<Stage> {
     })
 }
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "header",
     "handle",
     "pack",
     "unpack",
     "decode Pod, raw",
     "decode Pod, packed",
+    "view of 5 fields, raw",
     "view of 5 fields, packed",
     "put",
+    "put, with an index by a field",
     "put under a snapshot",
     "get",
     "by_index, about 50 of 2,000",

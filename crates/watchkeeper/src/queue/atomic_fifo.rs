@@ -104,7 +104,9 @@ impl<T, K: Key> AtomicFifo<T, K> {
     /// about the items of lists that wait, under the lock of the queue.
     pub fn add_if_not_present(&self, value: T) -> Result<(), KeyError> {
         let key = self.key_of(&value)?;
-        let entry = Entry::Object { key: key.clone(), delta: Delta::Added(self.config.transform.apply(value)) };
+        let delta = Delta::Added(self.config.transform.apply(value));
+        // If it is not queued, it stays here, and is dropped when the lock is released.
+        let mut entry = Some(Entry::Object { key: key.clone(), delta });
         self.shared().produce(|queue| {
             let is_present = queue.iter().any(|entry| match entry {
                 Entry::ReplacedAll(all) => all.items.iter().any(|item| self.key_of(item).as_ref() == Ok(&key)),
@@ -112,7 +114,7 @@ impl<T, K: Key> AtomicFifo<T, K> {
             });
             if is_present {
                 queue.populate();
-            } else {
+            } else if let Some(entry) = entry.take() {
                 queue.push(entry);
             }
         });

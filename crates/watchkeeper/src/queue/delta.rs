@@ -104,11 +104,6 @@ impl<T> Delta<T> {
         matches!(self, Self::Deleted { final_state_known: false, .. })
     }
 
-    /// Two deletions in a row become one.
-    pub(super) fn collapsed_with(self, later: Self) -> Self {
-        if later.takes_the_place_of(&self) == Some(true) { later } else { self }
-    }
-
     /// Of two deletions in a row, the one that says more: with an object before without, seen before noticed; if both
     /// are seen the later one, if both are noticed the earlier one. None if these are not two deletions.
     fn takes_the_place_of(&self, earlier: &Self) -> Option<bool> {
@@ -134,19 +129,15 @@ impl<T, K> Deltas<T, K> {
         Self { key, changes: smallvec![delta] }
     }
 
-    /// Appends a change. Two deletions in a row become one.
-    pub(super) fn push(&mut self, delta: Delta<T>) {
+    /// Appends a change. Two deletions in a row become one, and the other is given back.
+    pub(super) fn push(&mut self, delta: Delta<T>) -> Option<Delta<T>> {
         match self.changes.last_mut().and_then(|last| Some((delta.takes_the_place_of(last)?, last))) {
-            Some((true, last)) => *last = delta,
-            Some((false, _)) => {}
-            None => self.changes.push(delta),
-        }
-    }
-
-    /// Appends the changes of `newer`, which has the same key.
-    pub(super) fn append(&mut self, newer: Self) {
-        for delta in newer.changes {
-            self.push(delta);
+            Some((true, last)) => Some(std::mem::replace(last, delta)),
+            Some((false, _)) => Some(delta),
+            None => {
+                self.changes.push(delta);
+                None
+            }
         }
     }
 

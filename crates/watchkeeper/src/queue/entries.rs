@@ -2,9 +2,10 @@
 //!
 //! The rules of `atomic_fifo.rs`, without locks and waiting.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::batch::{Batch, Entry};
@@ -125,6 +126,10 @@ impl<T, K: Key> Contents for Entries<T, K> {
     fn clear(&mut self) -> Self::Waiting {
         mem::take(&mut self.entries)
     }
+
+    type Discarded = ();
+
+    fn discarded(&mut self) {}
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 //! The rules of `delta_fifo.rs`, without locks and waiting. Whatever calls code of users here does so before it
 //! changes anything, so that a panic in there leaves everything as it was.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::delta::{Delta, Deltas};
 use super::shared::Contents;
@@ -24,6 +27,8 @@ pub(super) struct KeyedDeltas<T, K> {
     taken: u64,
     hand: Option<Hand<T, K>>,
     sync: SyncCount,
+    /// Objects that are not needed any more, until the lock is released.
+    discarded: Vec<T>,
 }
 
 pub(super) struct Waiting<T, K> {
@@ -38,7 +43,7 @@ pub(super) struct Hand<T, K> {
     initial: bool,
     /// A deletion that came while the newest of `deltas` was a deletion already, and nothing of the key waited.
     /// Whether it says anything new shows when the consumer is done.
-    deletion: Option<Delta<T>>,
+    deletion: Option<Deltas<T, K>>,
 }
 
 /// What the consumer gets.
@@ -59,7 +64,14 @@ pub(super) struct Listed<T, K> {
 
 impl<T, K> Default for KeyedDeltas<T, K> {
     fn default() -> Self {
-        Self { entries: VecDeque::new(), places: HashMap::new(), taken: 0, hand: None, sync: SyncCount::default() }
+        Self {
+            entries: VecDeque::new(),
+            places: HashMap::new(),
+            taken: 0,
+            hand: None,
+            sync: SyncCount::default(),
+            discarded: Vec::new(),
+        }
     }
 }
 
@@ -103,17 +115,21 @@ impl<T, K: Key> KeyedDeltas<T, K> {
 
     pub(super) fn add_if_not_present(&mut self, key: K, delta: Delta<T>) {
         self.sync.populate();
-        if !self.is_queued(&key) {
+        if self.is_queued(&key) {
+            self.discard(Some(delta));
+        } else {
             self.push(key, delta, false);
         }
     }
 
     /// Something is gone. If nobody knows it, nobody needs to hear of it.
     pub(super) fn delete(&mut self, key: K, deletion: Delta<T>, known: &Known<T, K>) {
-        let is_known = self.is_queued(&key) || known.as_ref().is_some_and(|known| known.get_by_key(&key).is_some());
+        let is_known = self.is_queued(&key) || self.is_stored(&key, known);
         self.sync.populate();
         if is_known {
             self.push_deletion(key, deletion, false);
+        } else {
+            self.discard(Some(deletion));
         }
     }
 
@@ -181,10 +197,14 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         let waits = self.places.contains_key(&key);
         match &mut self.hand {
             Some(hand) if !waits && *hand.deltas.key() == key && hand.deltas.newest().is_deletion() => {
-                hand.deletion = Some(match hand.deletion.take() {
-                    None => deletion,
-                    Some(earlier) => earlier.collapsed_with(deletion),
-                });
+                let discarded = match &mut hand.deletion {
+                    Some(earlier) => earlier.push(deletion),
+                    none => {
+                        *none = Some(Deltas::new(key, deletion));
+                        None
+                    }
+                };
+                self.discard(discarded);
             }
             _ => self.push(key, deletion, initial),
         }
@@ -194,10 +214,11 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         if let Some(place) = self.places.get(&key) {
             let index = self.index(*place);
             if let Some(entry) = self.entries.get_mut(index) {
-                entry.deltas.push(delta);
+                let discarded = entry.deltas.push(delta);
                 if initial && !mem::replace(&mut entry.initial, true) {
                     self.sync.expect(1);
                 }
+                self.discard(discarded);
             }
         } else {
             self.push_entry(Waiting { deltas: Deltas::new(key, delta), initial });
@@ -209,6 +230,18 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         let place = self.taken + self.entries.len() as u64;
         self.places.insert(entry.deltas.key().clone(), place);
         self.entries.push_back(entry);
+    }
+
+    /// The known objects have the key.
+    fn is_stored(&mut self, key: &K, known: &Known<T, K>) -> bool {
+        let stored = known.as_ref().and_then(|known| known.get_by_key(key));
+        let is_stored = stored.is_some();
+        self.discarded.extend(stored);
+        is_stored
+    }
+
+    fn discard(&mut self, delta: Option<Delta<T>>) {
+        self.discarded.extend(delta.and_then(Delta::into_object));
     }
 }
 
@@ -240,10 +273,15 @@ impl<T, K: Key> KeyedDeltas<T, K> {
     pub(super) fn done(&mut self, known: &Known<T, K>) -> Option<Arc<Deltas<T, K>>> {
         let Hand { deltas, initial, deletion } = self.hand.take()?;
         self.sync.processed(usize::from(initial));
-        if let Some(deletion) = deletion
-            && known.as_ref().is_some_and(|known| known.get_by_key(deltas.key()).is_some())
-        {
-            self.put_back(Deltas::new(deltas.key().clone(), deletion), false);
+        if let Some(deletion) = deletion {
+            // This is the guard's drop, perhaps in a panic already: there must be no other. The deletion is rather told
+            // once too often than lost.
+            let is_stored = catch_unwind(AssertUnwindSafe(|| self.is_stored(deltas.key(), known)));
+            if is_stored.unwrap_or(true) {
+                self.put_back(deletion, false);
+            } else {
+                deletion.into_iter().for_each(|deletion| self.discard(Some(deletion)));
+            }
         }
         Some(deltas)
     }
@@ -257,8 +295,9 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         let Some(Hand { deltas: shared, initial, deletion }) = self.hand.take() else { return };
         drop(shared);
         let mut deltas = Arc::unwrap_or_clone(deltas);
-        if let Some(deletion) = deletion {
-            deltas.push(deletion);
+        for deletion in deletion.into_iter().flatten() {
+            let discarded = deltas.push(deletion);
+            self.discard(discarded);
         }
         self.put_back(deltas, initial);
     }
@@ -268,10 +307,12 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         match place.and_then(|index| self.entries.get_mut(index)) {
             Some(entry) => {
                 mem::swap(&mut entry.deltas, &mut older);
-                entry.deltas.append(older);
+                let newer = older.into_iter();
+                let discarded: Vec<_> = newer.filter_map(|delta| entry.deltas.push(delta)).collect();
                 if initial && mem::replace(&mut entry.initial, true) {
                     self.sync.processed(1);
                 }
+                discarded.into_iter().for_each(|delta| self.discard(Some(delta)));
             }
             None => self.push_entry(Waiting { deltas: older, initial }),
         }
@@ -292,6 +333,12 @@ impl<T, K: Key> Contents for KeyedDeltas<T, K> {
     fn clear(&mut self) -> Self::Waiting {
         self.places.clear();
         (mem::take(&mut self.entries), self.hand.take())
+    }
+
+    type Discarded = Vec<T>;
+
+    fn discarded(&mut self) -> Vec<T> {
+        mem::take(&mut self.discarded)
     }
 }
 

@@ -28,6 +28,12 @@ pub(super) trait Contents {
 
     /// The consumer is gone. Gives back what waited.
     fn clear(&mut self) -> Self::Waiting;
+
+    /// What is not needed any more.
+    type Discarded;
+
+    /// Gives back what has been discarded, so that it is dropped when the lock is released.
+    fn discarded(&mut self) -> Self::Discarded;
 }
 
 pub(super) struct Shared<C> {
@@ -80,6 +86,7 @@ impl<C: Contents> Shared<C> {
         let contents = &mut state.contents;
         let (was_empty, was_synced) = (contents.is_empty(), contents.is_synced());
         let result = change(contents);
+        let _discarded = contents.discarded();
         let (ready, synced) = (was_empty && !contents.is_empty(), !was_synced && contents.is_synced());
         drop(state);
         if ready {

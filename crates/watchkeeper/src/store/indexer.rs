@@ -271,7 +271,10 @@ impl Indexer<Object> {
             match catch_unwind(AssertUnwindSafe(compute)) {
                 Ok(true) => {}
                 Ok(false) => tracing::debug!(object = %object.key(), index = %definition.name, "does not decode"),
-                Err(_) => tracing::error!(object = %object.key(), index = %definition.name, "the index panicked on it"),
+                Err(_) => {
+                    tracing::error!(object = %object.key(), index = %definition.name, "the index panicked on it");
+                    values.clear();
+                }
             }
             object.put_index_values(definition.index.id(), values);
         }

@@ -160,6 +160,11 @@ impl<T: Clone, K: Key> Aside<T, K> {
         Self { tables, ledger: Ledger { free: Vec::new(), sheets }, values: Values::default() }
     }
 
+    /// There is a value under this key.
+    pub(super) fn has(&self, key: &K, hasher: &DefaultHashBuilder) -> bool {
+        self.tables.slots.find(hasher.hash_one(key), key).is_some()
+    }
+
     /// Puts a value in, and computes its index values.
     pub(super) fn put(&mut self, key: K, value: T, definitions: &[Definition<T>], hasher: &DefaultHashBuilder) {
         self.values.clear();

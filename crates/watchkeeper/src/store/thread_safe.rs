@@ -73,10 +73,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     /// Puts a new value under a key.
     pub fn add(&self, key: K, value: T) {
         let write = self.put_of(key, value);
-        if self.has_same(&write) {
-            // Of this very value nothing but the version may be news.
-            write.version.iter().for_each(|version| self.bookmark(version));
-        } else {
+        if !self.has_same(&write) || !self.write_version(&write) {
             self.write(&mut [write]);
         }
     }
@@ -216,17 +213,22 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// What is here already and comes again, the very same, is carried over with its index values: nothing has to be
-    /// computed for it. (Should a list have such a value and another one of its key, the other one counts.)
-    pub(super) fn replace_keeping(&self, values: Vec<(K, T)>, version: ResourceVersion, keep: &Keep<'_, K>) {
-        let is_here = |(key, value): &(K, T)| {
+    /// computed for it.
+    pub(super) fn replace_keeping(&self, mut values: Vec<(K, T)>, version: ResourceVersion, keep: &Keep<'_, K>) {
+        let is_here = |key: &K, value: &T| {
             self.is_same.is_some_and(|is_same| self.get(key).is_some_and(|here| is_same(&here, value)))
         };
-        let (here, mut values): (Vec<_>, Vec<_>) = values.into_iter().partition(is_here);
+        let mut here = Vec::new();
         let (mut ledger, mut aside) = loop {
             let definitions = self.definitions();
             let mut aside = Aside::new(values.len() + here.len(), definitions.len());
             for (key, value) in std::mem::take(&mut values) {
-                aside.put(key, value, &definitions, &self.hasher);
+                // Behind another one of its key it takes that one's place, in front of it that one takes its own.
+                if is_here(&key, &value) && !aside.has(&key, &self.hasher) {
+                    here.push((key, value));
+                } else {
+                    aside.put(key, value, &definitions, &self.hasher);
+                }
             }
             let ledger = self.ledger();
             if Arc::ptr_eq(&definitions, &self.shared().definitions) {
@@ -237,28 +239,23 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         };
         {
             let shared = self.shared();
-            for (key, value) in here {
-                let hash = self.hasher.hash_one(&key);
-                if aside.tables.slots.find(hash, &key).is_some() {
+            for (key, value) in &here {
+                if aside.has(key, &self.hasher) {
                     continue;
                 }
-                let slot = shared.tables.slots.find(hash, &key);
+                let slot = shared.tables.slots.find(self.hasher.hash_one(key), key);
                 let still_here = slot.filter(|slot| {
                     let here = shared.tables.slots.get(*slot);
-                    here.is_some_and(|(_, here)| self.is_same.is_some_and(|is_same| is_same(here, &value)))
+                    here.is_some_and(|(_, here)| self.is_same.is_some_and(|is_same| is_same(here, value)))
                 });
                 match still_here {
                     Some(slot) => aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher),
-                    None => aside.put(key, value, &shared.definitions, &self.hasher),
+                    None => aside.put(key.clone(), value.clone(), &shared.definitions, &self.hasher),
                 }
             }
             for slot in shared.kept(keep, &self.hasher) {
-                let there = shared
-                    .tables
-                    .slots
-                    .get(slot)
-                    .is_some_and(|(key, _)| aside.tables.slots.find(self.hasher.hash_one(key), key).is_some());
-                if !there {
+                let key = shared.tables.slots.get(slot).map(|(key, _)| key);
+                if !key.is_some_and(|key| aside.has(key, &self.hasher)) {
                     aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher);
                 }
             }
@@ -267,13 +264,14 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         drop(ledger);
     }
 
-    /// Makes everything anew, if most of it is free or holes. The values that there are stay.
-    fn compact(&self, ledger: &mut Ledger) {
+    /// Makes everything anew, if most of it is free or holes. The values that there are stay. Returns what was there
+    /// before, to be dropped when no lock is held.
+    fn compact(&self, ledger: &mut Ledger) -> Option<Aside<T, K>> {
         let mut aside = {
             let shared = self.shared();
             // What a builder has not computed yet would have to be computed here, while writers wait.
             if !shared.tables.is_sparse() || ledger.is_building() {
-                return;
+                return None;
             }
             let mut aside = Aside::new(shared.tables.slots.len(), shared.definitions.len());
             for slot in shared.kept(&Keep::Everything, &self.hasher) {
@@ -282,6 +280,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
             aside
         };
         self.install(ledger, &mut aside, None);
+        Some(aside)
     }
 
     /// Swaps what was made aside with what is there. This, and nothing else of a replacement, needs readers to wait.
@@ -328,13 +327,14 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         let mut row = 0;
         let mut version = None;
         for write in writes {
-            let Some(key) = write.key.take() else { continue };
-            write.previous = match write.value.take() {
-                Some(value) => {
+            write.previous = match (write.value.take(), &write.key) {
+                (Some(value), _) => {
                     row += 1;
-                    edit.put(write.hash, key, value, &values, row - 1)
+                    write.key.take().and_then(|key| edit.put(write.hash, key, value, &values, row - 1))
                 }
-                None => edit.remove(write.hash, &key),
+                // The key of a deletion stays where it is: it is not dropped in here.
+                (None, Some(key)) => edit.remove(write.hash, key),
+                (None, None) => None,
             };
             version = write.version.take().or(version);
         }
@@ -343,9 +343,20 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         }
         let sparse = shared.tables.is_sparse();
         drop(shared);
-        if sparse {
-            self.compact(&mut ledger);
+        let old = if sparse { self.compact(&mut ledger) } else { None };
+        drop(ledger);
+        drop(old);
+    }
+
+    /// Writes the version of a change whose value is there already, which is all that may be new of it. False if the
+    /// value is there no more.
+    fn write_version(&self, write: &Write<T, K>) -> bool {
+        let _writing = self.ledger();
+        let has_same = self.has_same(write);
+        if has_same && let Some(version) = &write.version {
+            self.shared_mut().version = version.clone();
         }
+        has_same
     }
 
     /// The very value that is to be put is there already.

@@ -1,8 +1,8 @@
 //! A queue of changes in their order: what comes out, in which batches, and when it is synced.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,7 +11,7 @@ use watchkeeper::queue::{AtomicFifo, Closed, Entry};
 use watchkeeper::{KeyError, ReflectorStore, Replacement};
 
 use crate::queue_support::*;
-use crate::support::{Logs, key, pod};
+use crate::support::{Logs, key, pod, without_deadlock};
 
 #[tokio::test]
 async fn each_producers_changes_come_out_in_its_order() {
@@ -393,6 +393,35 @@ fn add_if_not_present_looks_at_all_that_waits() {
         queue.add_if_not_present(item(name, 3)).expect("a key");
     }
     assert_eq!(drain_entries(&mut consumer), ["ReplacedAll@1 a=1", "Deleted b=2", "Added c=3"]);
+}
+
+#[test]
+fn values_are_dropped_with_no_lock_held() {
+    without_deadlock(|| {
+        let ask: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+        let (queue, mut consumer) = AtomicFifo::builder(Parting::key).build();
+        let asked = queue.clone();
+        assert!(ask.set(Box::new(move || assert!(asked.len() < 100))).is_ok());
+        let value = |key| Parting(key, ask.clone());
+        queue.add(value(1)).expect("a key");
+        queue.add_if_not_present(value(1)).expect("a key");
+        queue.replace(vec![value(1)], version("1")).expect("keys");
+        consumer.try_pop().expect("open").expect("something").requeue();
+        drop(consumer.try_pop_batch().expect("open").expect("something"));
+        drop(consumer);
+        queue.add(value(2)).expect("a key");
+    });
+}
+
+#[test]
+fn producers_do_not_wait_for_the_consumer_however_much_waits() {
+    let (queue, mut consumer) = atomic().build();
+    queue.add(item("first", 0)).expect("a key");
+    let in_hand = consumer.try_pop_batch().expect("open").expect("something");
+    for value in 0..5_000 {
+        queue.update(item("again", value)).expect("a key");
+    }
+    assert_eq!((in_hand.len(), queue.len()), (1, 5_000));
 }
 
 #[test]

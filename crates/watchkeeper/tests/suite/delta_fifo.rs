@@ -1,8 +1,8 @@
 //! A queue of changes by key: what comes out, in which order, and what the guard means.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,7 +11,7 @@ use watchkeeper::queue::{Closed, Delta, DeltaFifo, DeltaType};
 use watchkeeper::{KeyError, KnownObjects, Object, Queue, ReflectorStore};
 
 use crate::queue_support::*;
-use crate::support::{Logs, key, pod};
+use crate::support::{Logs, key, pod, without_deadlock};
 
 #[tokio::test]
 async fn each_producers_objects_come_out_in_its_order() {
@@ -213,6 +213,47 @@ fn known_objects_that_panic_leave_the_queue_as_it_was() {
     assert!(std::panic::catch_unwind(AssertUnwindSafe(|| queue.resync())).is_err());
     assert!(std::panic::catch_unwind(AssertUnwindSafe(|| queue.delete(item("x", 1)))).is_err());
     assert_eq!(drain(&mut consumer), [["Added a=1"]]);
+}
+
+#[test]
+fn values_are_dropped_with_no_lock_held() {
+    struct Known(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+    impl KnownObjects<Parting, u8> for Known {
+        fn list_keys(&self) -> Vec<u8> {
+            vec![1, 1, 2]
+        }
+        fn get_by_key(&self, key: &u8) -> Option<Parting> {
+            (*key < 3).then(|| Parting(*key, self.0.clone()))
+        }
+    }
+    without_deadlock(|| {
+        let ask: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+        let (queue, mut consumer) =
+            DeltaFifo::builder(Parting::key).known_objects(Known(ask.clone())).emit_replaced(true).build();
+        let asked = queue.clone();
+        assert!(ask.set(Box::new(move || assert!(asked.len() < 100))).is_ok());
+        let value = |key| Parting(key, ask.clone());
+        queue.delete(value(9)).expect("a key");
+        queue.delete(value(1)).expect("a key");
+        queue.delete(value(1)).expect("a key");
+        queue.delete_key(1, Some(value(1)));
+        queue.add_if_not_present(value(1)).expect("a key");
+        let in_hand = consumer.try_pop().expect("open").expect("something");
+        queue.delete(value(1)).expect("a key");
+        queue.replace(Vec::new(), version("1")).expect("keys");
+        queue.replace(vec![value(4), value(4)], version("2")).expect("keys");
+        in_hand.requeue();
+        let in_hand = consumer.try_pop().expect("open").expect("something");
+        queue.delete(value(1)).expect("a key");
+        drop(in_hand);
+        queue.resync();
+        while let Ok(Some(deltas)) = consumer.try_pop() {
+            drop(deltas);
+        }
+        queue.add(value(5)).expect("a key");
+        drop(consumer);
+        queue.add(value(6)).expect("a key");
+    });
 }
 
 #[test]

@@ -294,6 +294,31 @@ fn a_second_deletion_while_the_first_is_in_hand_collapses_if_that_is_requeued() 
 }
 
 #[test]
+fn a_second_deletion_is_not_lost_if_the_known_objects_panic_when_they_are_asked_about_it() {
+    for processing_panics in [false, true] {
+        let store = TestStore::of([item("foo", 1)]);
+        let (queue, mut consumer) = fifo().known_objects(store.clone()).build();
+        queue.delete(item("foo", 2)).expect("a key");
+        let process = || {
+            let in_hand = consumer.try_pop().expect("open").expect("something");
+            queue.delete(item("foo", 3)).expect("a key");
+            let poison = || {
+                let _locked = store.0.lock();
+                panic!("from now on the known objects panic")
+            };
+            if processing_panics {
+                poison();
+            }
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(poison)).expect_err("poisoned");
+            drop(in_hand);
+        };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(process)).is_err();
+        assert_eq!(panicked, processing_panics);
+        assert_eq!(drain(&mut consumer), [["Deleted foo=3"]]);
+    }
+}
+
+#[test]
 fn objects_that_could_not_be_used_count_as_present() {
     let (queue, mut consumer) = DeltaFifo::objects().emit_replaced(true).build();
     queue.add(pod("bad", "1")).expect("a key");

@@ -1,7 +1,7 @@
 //! What the tests of the queues share: a plain type with a key, a store, and short texts for what comes out.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use watchkeeper::queue::{
     AtomicFifo, AtomicFifoBuilder, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoBuilder, DeltaFifoConsumer, Entry,
@@ -116,5 +116,23 @@ impl KnownObjects<Item, String> for TestStore {
 
     fn get_by_key(&self, key: &String) -> Option<Item> {
         self.0.lock().expect("not poisoned").get(key).cloned()
+    }
+}
+
+/// Asks a queue something when it is dropped.
+#[derive(Clone)]
+pub struct Parting(pub u8, pub Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+
+impl Parting {
+    pub fn key(&self) -> Result<u8, KeyError> {
+        Ok(self.0)
+    }
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        if let Some(ask) = self.1.get() {
+            ask();
+        }
     }
 }

@@ -193,6 +193,47 @@ fn of_equal_keys_in_a_list_the_last_counts() {
 }
 
 #[test]
+fn of_equal_keys_in_a_list_the_last_counts_even_if_it_is_there_already() {
+    let (here, other) = (pod("a", "1"), pod("a", "2"));
+    for (list, expected) in [
+        (vec![here.clone(), other.clone()], "2"),
+        (vec![other.clone(), here.clone()], "1"),
+        (vec![here.clone(), other.clone(), here.clone()], "1"),
+        (vec![here.clone(), other.clone(), here.clone(), other.clone()], "2"),
+    ] {
+        let store = Indexer::objects();
+        store.add(here.clone()).expect("a key");
+        store.replace(list, ResourceVersion::from("3")).expect("keys");
+        assert_eq!(store.list().iter().map(|pod| pod.resource_version().to_string()).collect::<Vec<_>>(), [expected]);
+    }
+}
+
+/// One puts an object again that is there, another deletes it: if it is gone in the end, the deletion was the last.
+#[test]
+fn the_last_version_is_not_that_of_an_object_that_was_gone_when_it_was_put_again() {
+    let (store, object, last) = (Indexer::objects(), pod("a", "1"), pod("a", "2"));
+    let (barrier, mut wrong) = (std::sync::Barrier::new(2), 0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for _ in 0..5_000 {
+                barrier.wait();
+                store.add(object.clone()).expect("a key");
+                barrier.wait();
+            }
+        });
+        for _ in 0..5_000 {
+            store.add(object.clone()).expect("a key");
+            barrier.wait();
+            store.delete(&last).expect("a key");
+            barrier.wait();
+            let expected = if store.is_empty() { "2" } else { "1" };
+            wrong += usize::from(store.last_version().as_str() != expected);
+        }
+    });
+    assert_eq!(wrong, 0);
+}
+
+#[test]
 fn a_store_is_known_objects_to_a_queue() {
     let store: Arc<dyn KnownObjects<Object>> = {
         let store = Indexer::objects();

@@ -90,3 +90,18 @@ async fn an_index_that_panics_on_an_object_harms_nothing_else() {
     assert_eq!(store.len(), 10);
     assert_eq!(store.by_index("node", "node-1").expect("an index").len(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_panics_half_way_through_an_object_has_none_of_its_values() {
+    let index = Index::by(|view: &View| {
+        let node = view.spec.node_name.clone();
+        ["before", "after"].into_iter().inspect(move |word| {
+            assert!(*word == "before" || node != "node-1", "no");
+        })
+    });
+    let store = Arc::new(Indexer::objects().with_index("word", index).expect("an index"));
+    let mut reflector = Reflector::new(ten_pods().for_store(&store), store.clone()).streaming_lists(false);
+    reflector.list_and_watch(&CancellationToken::new()).await.expect_err("too old");
+    assert_eq!(store.len(), 10);
+    assert_eq!(store.index_values("word").expect("an index"), [""; 0]);
+}

@@ -456,3 +456,16 @@ pub fn endless_body(start: Bytes, piece: Bytes) -> (TestBody, Arc<AtomicUsize>) 
     });
     (UnsyncBoxBody::new(StreamBody::new(frames)), taken)
 }
+
+/// Does something that must not wait for itself: a test that would hang fails.
+pub fn without_deadlock(action: impl FnOnce() + Send + 'static) {
+    let (done, is_done) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        action();
+        let _ok = done.send(());
+    });
+    if is_done.recv_timeout(seconds(20)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        panic!("it waits for itself");
+    }
+    thread.join().expect("no panic");
+}

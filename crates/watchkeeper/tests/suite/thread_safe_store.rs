@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper::{Change, Index, ResourceVersion, ThreadSafeStore};
 
-use crate::support::{key, pod};
+use crate::support::{key, pod, without_deadlock};
 
 type Words = ThreadSafeStore<String, String>;
 
@@ -204,6 +204,74 @@ fn a_value_that_cannot_be_copied_breaks_nothing() {
     store.add(30, Fragile(30));
     assert_eq!(store.index_keys("parity", "0").expect("an index"), [0, 2, 4, 6, 8, 30]);
     assert_eq!(store.index_keys("parity", "1").expect("an index"), [1, 5, 7, 9]);
+}
+
+/// Writes to a store when it is dropped.
+#[derive(Clone)]
+struct Parting(std::sync::Weak<Partings>);
+
+type Partings = ThreadSafeStore<Parting, PartingKey>;
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        if let Some(store) = self.0.upgrade() {
+            store.bookmark(&ResourceVersion::from("dropped"));
+        }
+    }
+}
+
+#[derive(Clone)]
+struct PartingKey(u32, #[expect(dead_code, reason = "for its drop")] Parting);
+
+impl PartialEq for PartingKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for PartingKey {}
+
+impl PartialOrd for PartingKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PartingKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl std::hash::Hash for PartingKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl std::fmt::Debug for PartingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[test]
+fn keys_and_values_are_dropped_with_no_lock_held() {
+    without_deadlock(|| {
+        let store: Arc<Partings> = Arc::new(ThreadSafeStore::new());
+        let value = || Parting(Arc::downgrade(&store));
+        let key = |number| PartingKey(number, value());
+        store.add(key(1), value());
+        store.update(key(1), value());
+        store.delete(&key(1));
+        store.replace([(key(1), value()), (key(1), value()), (key(2), value())], "1".into());
+        store.replace([(key(1), value())], "2".into());
+        store.apply([(key(1), Change::Update(value())), (key(1), Change::Delete(Some(value())))]);
+        // So many that the store is made anew when most are gone.
+        store.apply((0..6000).map(|number| (key(number), Change::Add(value()))));
+        store.apply((0..5999).map(|number| (key(number), Change::Delete(None))));
+        assert_eq!((store.len(), store.last_version().as_str()), (1, "dropped"));
+    });
 }
 
 /// Keys of one hash.
