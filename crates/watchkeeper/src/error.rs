@@ -142,7 +142,7 @@ impl Error {
         self.is_code_or_reason(401, &["Unauthorized"])
     }
 
-    /// The resource is not served (404).
+    /// The resource is not served, or the object is not there (404).
     pub fn is_not_found(&self) -> bool {
         self.is_code_or_reason(404, &["NotFound"])
     }

@@ -11,6 +11,7 @@
 //! - [`keyed`]: what do stores and queues have in common?
 //! - [`store`]: where are the objects kept, and how are they found again? An [`Indexer`] finds them by key and by
 //!   whatever it was given an [`Index`] for.
+//! - [`lister`]: how does one read the objects of a kind? A [`Lister`] finds them by key, namespace, label and index.
 //! - [`queue`]: how do changes wait until somebody processes them? [`AtomicFifo`] keeps them in their order,
 //!   [`DeltaFifo`] by key.
 //!
@@ -26,6 +27,7 @@ pub mod pager;
 pub mod reflector;
 
 pub mod keyed;
+pub mod lister;
 pub mod queue;
 pub mod store;
 
@@ -35,6 +37,7 @@ mod sync;
 
 pub use error::{Error, ErrorKind};
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
+pub use lister::{InvalidSelector, Lister, NamespaceLister, NotFound, Objects, Selector};
 pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
 pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsumer, DeltaType, Deltas, ReplacedAll};
@@ -44,7 +47,9 @@ pub use source::{
     ListerWatcher, Listing, Packing, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists,
     Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
 };
-pub use store::{Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore};
+pub use store::{
+    Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore, WaitError,
+};
 
 /// The program of the README compiles.
 #[cfg(doctest)]

@@ -47,7 +47,8 @@ impl ResourceVersion {
         Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
     }
 
-    fn is_decimal(&self) -> bool {
+    /// A decimal number above zero, which can be compared.
+    pub(crate) fn is_decimal(&self) -> bool {
         let digits = self.0.as_bytes();
         digits.iter().all(u8::is_ascii_digit) && digits.first().is_some_and(|first| *first != b'0')
     }

@@ -1,8 +1,8 @@
-//! Why an index could not be asked or added.
+//! Why an index could not be asked or added, and why a version cannot be waited for.
 
 use std::sync::Arc;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, ResourceVersion};
 
 /// An index cannot be asked, or not be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,29 @@ pub enum IndexError {
 
 impl From<IndexError> for Error {
     fn from(error: IndexError) -> Self {
+        Self::new(ErrorKind::Store, error)
+    }
+}
+
+/// A version cannot be waited for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// What was to be waited for is not a decimal number above zero: nobody can tell whether a store has come to it.
+    #[error("version {version:?} cannot be waited for: it is not a decimal number above zero")]
+    NoNumber {
+        /// What was to be waited for.
+        version: ResourceVersion,
+    },
+    /// The store is at a version that is not a decimal number: nobody can tell what it has come to.
+    #[error("versions cannot be waited for here: the store is at {here:?}, which is not a decimal number")]
+    Incomparable {
+        /// The version that the store is at.
+        here: ResourceVersion,
+    },
+}
+
+impl From<WaitError> for Error {
+    fn from(error: WaitError) -> Self {
         Self::new(ErrorKind::Store, error)
     }
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::thread_safe::Keep;
-use super::{Applied, Index, IndexError, Operation, Selection, Snapshot, ThreadSafeStore};
+use super::{Applied, Index, IndexError, Operation, Selection, Snapshot, ThreadSafeStore, WaitError};
 use crate::{
     Error, Key, KeyError, KeyFunction, KnownObjects, Object, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
     StoreOps, object_key,
@@ -171,6 +171,11 @@ impl<T: Clone + Send + Sync + 'static, K: Key> Indexer<T, K> {
     /// The version of the last change that was applied: see [`ThreadSafeStore::last_version`].
     pub fn last_version(&self) -> ResourceVersion {
         self.store.last_version()
+    }
+
+    /// Returns as soon as the store has come to this version or a later one: see [`ThreadSafeStore::wait_for`].
+    pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
+        self.store.wait_for(version).await
     }
 
     /// The values that share a value of an index with `value`, which need not be in the store itself.

@@ -29,7 +29,8 @@
 //!
 //! How it is made, from the inside out: `chunks` is a vector that can be looked at while it changes, `slots` has the
 //! values in one, `postings` has the slots of each value of an index, `backs` the way back from a slot to these; `tables`
-//! puts them together, `thread_safe` adds the locks, and `build` adds an index to a store that is in use.
+//! puts them together, `thread_safe` adds the locks, `build` adds an index to a store that is in use, and `waiting` knows
+//! who waits for a version.
 
 mod backs;
 mod batch;
@@ -44,9 +45,10 @@ mod slots;
 mod snapshot;
 mod tables;
 mod thread_safe;
+mod waiting;
 
 pub use batch::{Applied, Change, Operation};
-pub use error::IndexError;
+pub use error::{IndexError, WaitError};
 pub use index::Index;
 pub use indexer::{Indexer, Store};
 pub use snapshot::{Selection, Snapshot};

@@ -61,6 +61,16 @@ impl Posting {
         };
         one.into_iter().chain(many.iter().flat_map(|chunk| chunk.iter().copied()).filter(|slot| slot & HOLE == 0))
     }
+
+    /// The slot at a position, which may be a hole. Behind the last position there is nothing.
+    pub(super) fn slot(&self, position: usize) -> Option<Option<u32>> {
+        let slot = match self {
+            Self::One(slot) => [*slot].get(position).copied(),
+            // All chunks but the last are whole.
+            Self::Many(spine) => spine.get(position / POSITIONS)?.get(position % POSITIONS).copied(),
+        }?;
+        Some(Some(slot).filter(|slot| slot & HOLE == 0))
+    }
 }
 
 impl Postings {

@@ -28,6 +28,12 @@ impl<T, K> Snapshot<T, K> {
         self.slots.iter().flat_map(|chunk| chunk.iter().flatten()).map(|(key, value)| (key, value))
     }
 
+    /// The value at a place, which may be empty. Behind the last place there is nothing.
+    pub(crate) fn place(&self, place: usize) -> Option<Option<&T>> {
+        let slot = element::<_, SLOTS>(&self.slots, u32::try_from(place).ok()?)?;
+        Some(slot.as_ref().map(|(_, value)| value))
+    }
+
     /// How many values there are.
     pub fn len(&self) -> usize {
         self.len
@@ -60,6 +66,13 @@ impl<T, K> Selection<T, K> {
     pub fn iter(&self) -> impl Iterator<Item = (&K, &T)> {
         let slots = self.found.iter().flat_map(|(posting, _)| posting.slots());
         slots.filter_map(|slot| element::<_, SLOTS>(&self.slots, slot)?.as_ref()).map(|(key, value)| (key, value))
+    }
+
+    /// The value at a place, which may be empty. Behind the last place there is nothing.
+    pub(crate) fn place(&self, place: usize) -> Option<Option<&T>> {
+        let slot = self.found.as_ref()?.0.slot(place)?;
+        let value = slot.and_then(|slot| element::<_, SLOTS>(&self.slots, slot)?.as_ref());
+        Some(value.map(|(_, value)| value))
     }
 
     /// The values: client-go's `ByIndex`.

@@ -15,7 +15,8 @@ use super::index::Index;
 use super::postings::Postings;
 use super::slots::SLOTS;
 use super::tables::{Aside, Definition, Edit, Ledger, Tables, Values};
-use super::{Change, IndexError, Selection, Snapshot};
+use super::waiting::{Waiting, reaches};
+use super::{Change, IndexError, Selection, Snapshot, WaitError};
 use crate::{Key, KnownObjects, ObjectKey, ResourceVersion};
 
 /// A store of values under keys that it is told: client-go's `ThreadSafeStore`.
@@ -30,6 +31,7 @@ pub struct ThreadSafeStore<T, K = ObjectKey> {
     version_of: Option<VersionFunction<T>>,
     /// Whether two values are one and the same, if that is easily told. Such a value's index values are known.
     pub(super) is_same: Option<fn(&T, &T) -> bool>,
+    pub(super) waiting: Waiting,
 }
 
 type VersionFunction<T> = Box<dyn Fn(&T) -> Option<ResourceVersion> + Send + Sync>;
@@ -60,6 +62,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
             hasher: DefaultHashBuilder::default(),
             version_of: None,
             is_same: None,
+            waiting: Waiting::default(),
         }
     }
 
@@ -112,8 +115,10 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
 
     /// All changes up to this version have been written.
     pub fn bookmark(&self, version: &ResourceVersion) {
-        let _writing = self.ledger();
-        self.shared_mut().version = version.clone();
+        let ledger = self.ledger();
+        let news = self.move_to(version.clone(), &mut self.shared_mut());
+        drop(ledger);
+        self.tell(news);
     }
 
     /// The value under a key.
@@ -156,6 +161,26 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     /// change of that version, and all before, can be read: client-go's `LastStoreSyncResourceVersion`.
     pub fn last_version(&self) -> ResourceVersion {
         self.shared().version.clone()
+    }
+
+    /// Returns as soon as the store has come to this version or a later one: all changes up to it can be read then. So one
+    /// reads what one wrote. It may take for ever, as when nobody writes any more: put a timeout around it.
+    ///
+    /// Versions are compared as decimal numbers. One that is none cannot be waited for, and a store whose versions are none
+    /// cannot be waited with: both are errors, at once. Dropping this leaves nothing behind.
+    pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
+        if !version.is_decimal() {
+            return Err(WaitError::NoNumber { version: version.clone() });
+        }
+        if reaches(&self.shared().version, version)? {
+            return Ok(());
+        }
+        let place = self.waiting.place(version);
+        // It may have come to it before there was a place.
+        if reaches(&self.shared().version, version)? {
+            return Ok(());
+        }
+        place.told().await
     }
 
     /// The values that share a value of an index with `value`, which need not be in the store itself.
@@ -260,8 +285,9 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
                 }
             }
         }
-        self.install(&mut ledger, &mut aside, Some(version));
+        let news = self.install(&mut ledger, &mut aside, Some(version));
         drop(ledger);
+        self.tell(news);
     }
 
     /// Makes everything anew, if most of it is free or holes. The values that there are stay. Returns what was there
@@ -284,15 +310,31 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// Swaps what was made aside with what is there. This, and nothing else of a replacement, needs readers to wait.
-    fn install(&self, ledger: &mut Ledger, aside: &mut Aside<T, K>, version: Option<ResourceVersion>) {
+    fn install(
+        &self,
+        ledger: &mut Ledger,
+        aside: &mut Aside<T, K>,
+        version: Option<ResourceVersion>,
+    ) -> Option<ResourceVersion> {
         let mut shared = self.shared_mut();
         aside.hide_those_being_built(&shared.tables);
         std::mem::swap(&mut shared.tables, &mut aside.tables);
-        if let Some(version) = version {
-            shared.version = version;
-        }
+        let news = version.and_then(|version| self.move_to(version, &mut shared));
         drop(shared);
         std::mem::swap(ledger, &mut aside.ledger);
+        news
+    }
+
+    /// Sets the version, and returns it if somebody waits and has to be [told](Self::tell).
+    fn move_to(&self, version: ResourceVersion, shared: &mut Shared<T, K>) -> Option<ResourceVersion> {
+        let news = self.waiting.is_anybody().then(|| version.clone());
+        shared.version = version;
+        news
+    }
+
+    /// Tells those who wait, with no lock held: they may go on at once.
+    fn tell(&self, news: Option<ResourceVersion>) {
+        news.iter().for_each(|version| self.waiting.let_go(version));
     }
 
     pub(super) fn put_of(&self, key: K, value: T) -> Write<T, K> {
@@ -338,24 +380,24 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
             };
             version = write.version.take().or(version);
         }
-        if let Some(version) = version {
-            shared.version = version;
-        }
+        let news = version.and_then(|version| self.move_to(version, &mut shared));
         let sparse = shared.tables.is_sparse();
         drop(shared);
         let old = if sparse { self.compact(&mut ledger) } else { None };
         drop(ledger);
         drop(old);
+        self.tell(news);
     }
 
     /// Writes the version of a change whose value is there already, which is all that may be new of it. False if the
     /// value is there no more.
     fn write_version(&self, write: &Write<T, K>) -> bool {
-        let _writing = self.ledger();
+        let ledger = self.ledger();
         let has_same = self.has_same(write);
-        if has_same && let Some(version) = &write.version {
-            self.shared_mut().version = version.clone();
-        }
+        let version = write.version.clone().filter(|_| has_same);
+        let news = version.and_then(|version| self.move_to(version, &mut self.shared_mut()));
+        drop(ledger);
+        self.tell(news);
         has_same
     }
 

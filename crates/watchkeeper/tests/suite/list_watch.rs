@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube_client::Client;
 use watchkeeper::{
-    Error, ErrorKind, ListOptions, ListWatch, ListerWatcher as _, ResourceVersion, Scope, Scripted, StreamingLists,
-    VersionMatch,
+    Error, ErrorKind, ListOptions, ListWatch, ListerWatcher as _, ResourceVersion, Scope, Scripted, Selector,
+    StreamingLists, VersionMatch,
 };
 
 use crate::support::*;
@@ -126,6 +126,13 @@ async fn selectors_of_the_source_go_with_every_request() {
     let [list, watch] = addresses(source, ListOptions::default()).await;
     assert_eq!(list, "/api/v1/pods?labelSelector=app%3Dweb&fieldSelector=status.phase%3DRunning");
     assert_eq!(watch, "/api/v1/pods?watch=true&labelSelector=app%3Dweb&fieldSelector=status.phase%3DRunning");
+}
+
+#[tokio::test]
+async fn a_selector_goes_into_requests_as_its_text() {
+    let selector = Selector::parse("app == web, !canary").expect("a selector");
+    let [list, _] = addresses(|client| ListWatch::of::<Pod>(client).labels(&selector), ListOptions::default()).await;
+    assert_eq!(list, "/api/v1/pods?labelSelector=app%3Dweb%2C%21canary");
 }
 
 #[tokio::test]
