@@ -27,6 +27,7 @@
 //! | [`MAX_RAW_BYTES`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
 //! | [`BATCH_SIZE`] | `defaultBatchSize` | 1,000 | |
 //! | [`SLOW_POP`], [`SLOW_POP_DEPTH`], [`SLOW_POP_MAX`] | `Pop`, `PopBatch` | 100 ms for each entry, 1 s for a batch, if more than 10 wait | |
+//! | [`PROCESS_RETRY`], [`PROCESS_RETRY_MAX`] | `RetryOnError`: at once | 5 ms to 1 s, x2 | what always fails would keep a core busy |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 
 use std::time::Duration;
@@ -146,5 +147,9 @@ pub const SLOW_POP: Duration = Duration::from_millis(100);
 pub const SLOW_POP_MAX: Duration = Duration::from_secs(1);
 /// ... while more than this many others wait.
 pub const SLOW_POP_DEPTH: usize = 10;
+/// The first wait after a [`Pump`](crate::Pump)'s function failed, if it is to be tried again...
+pub const PROCESS_RETRY: Duration = Duration::from_millis(5);
+/// ... and the longest.
+pub const PROCESS_RETRY_MAX: Duration = Duration::from_secs(1);
 /// An empty queue keeps room for this many entries. More is given back.
 pub const QUEUE_KEPT_CAPACITY: usize = 1024;

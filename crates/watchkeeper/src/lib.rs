@@ -9,11 +9,12 @@
 //! - [`reflector`]: how does a copy of a kind stay true? [`Reflector`] lists and watches for ever, and writes what it
 //!   learns into a [`ReflectorStore`].
 //! - [`keyed`]: what do stores and queues have in common?
+//! - [`queue`]: how do changes wait until somebody processes them? [`AtomicFifo`] keeps them in their order,
+//!   [`DeltaFifo`] by key.
+//! - [`pump`]: how are a source, a queue and a function put together?
 //! - [`store`]: where are the objects kept, and how are they found again? An [`Indexer`] finds them by key and by
 //!   whatever it was given an [`Index`] for.
 //! - [`lister`]: how does one read the objects of a kind? A [`Lister`] finds them by key, namespace, label and index.
-//! - [`queue`]: how do changes wait until somebody processes them? [`AtomicFifo`] keeps them in their order,
-//!   [`DeltaFifo`] by key.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -27,9 +28,13 @@ pub mod pager;
 pub mod reflector;
 
 pub mod keyed;
-pub mod lister;
 pub mod queue;
+
+pub mod pump;
+
 pub mod store;
+
+pub mod lister;
 
 pub mod defaults;
 mod error;
@@ -40,6 +45,7 @@ pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, objec
 pub use lister::{InvalidSelector, Lister, NamespaceLister, NotFound, Objects, Selector};
 pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
+pub use pump::{Pump, PumpState};
 pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsumer, DeltaType, Deltas, ReplacedAll};
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
 pub use source::{

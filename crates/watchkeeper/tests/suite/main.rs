@@ -18,6 +18,8 @@ mod delta_fifo;
 #[cfg(not(feature = "model-check"))]
 mod delta_fifo_replace;
 #[cfg(not(feature = "model-check"))]
+mod pump;
+#[cfg(not(feature = "model-check"))]
 mod queue_properties;
 
 mod bad_input;
