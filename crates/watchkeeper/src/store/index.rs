@@ -69,7 +69,6 @@ impl<T> Index<T> {
 }
 
 /// Indexes that look into the body have an identity by which values can travel with a handle.
-#[allow(dead_code, reason = "for those who read the body anyway, before it is packed")]
 impl<T> Index<T> {
     /// Different for each index that was made, the same for its clones.
     pub(crate) fn id(&self) -> u64 {
