@@ -1,7 +1,5 @@
 //! Faults as clients behind a socket see them.
 
-mod folded;
-
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{Backoff, ClientOptions, ListWatch, Reflector, client, client_with};
+use watchkeeper::{Backoff, ClientOptions, Indexer, ListWatch, Object, Reflector, client, client_with};
 use watchkeeper_apiserver::{ApiServer, Ending, Fault, ListenOptions, Listening, Match, StallAt};
-
-use folded::Folded;
 
 /// Nothing here takes this long, unless it hangs.
 const LONG: Duration = Duration::from_secs(4);
@@ -198,10 +194,10 @@ async fn the_request_that_restarts_is_reset_and_others_are_closed() {
 }
 
 /// Waits until the copy is the truth.
-async fn is_true(server: &ApiServer, store: &Folded) {
+async fn is_true(server: &ApiServer, store: &Indexer<Object>) {
     let compare = || {
-        let objects = store.0.lock().unwrap();
-        let observed = objects.values().map(|object| (object.key(), object.resource_version()));
+        let objects = store.snapshot();
+        let observed = objects.iter().map(|(key, object)| (key, object.resource_version()));
         server.truth().now("nodes").unwrap().compare(observed)
     };
     let waited = timeout(LONG, async {
@@ -227,9 +223,10 @@ async fn recovers(options: ListenOptions, http2: bool, fault: Fault) {
             client_with(config, options).unwrap()
         }
     };
-    let store = Arc::new(Folded::default());
+    let store = Arc::new(Indexer::objects());
     let backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(50));
-    let reflector = Reflector::new(ListWatch::by_name(client, "", "v1", "nodes"), store.clone()).backoff(backoff);
+    let reflector =
+        Reflector::new(ListWatch::by_name(client, "", "v1", "nodes").for_store(&store), store.clone()).backoff(backoff);
     let status = reflector.status();
     let token = CancellationToken::new();
     let running = tokio::spawn(reflector.run(token.clone()));

@@ -3,8 +3,6 @@
 mod answers;
 mod chaos;
 mod events;
-#[path = "../folded/mod.rs"]
-mod folded;
 mod rules;
 mod support;
 mod transport;

@@ -7,10 +7,8 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use watchkeeper::{Backoff, ListWatch, Object, Reason, Reflector, ReflectorStatus, StatusReader};
+use watchkeeper::{Backoff, Index, Indexer, ListWatch, Object, Reason, Reflector, ReflectorStatus, StatusReader};
 use watchkeeper_apiserver::{ApiServer, Differences, Fault, Match, digest};
-
-use crate::folded::Folded;
 
 /// The limit for one object that the reflector is given.
 pub(crate) const MAX_OBJECT: usize = 512 << 10;
@@ -38,7 +36,8 @@ impl Mode {
 pub(crate) struct Bench {
     pub(crate) server: ApiServer,
     pub(crate) status: StatusReader,
-    store: Arc<Folded>,
+    store: Arc<Indexer<Object>>,
+    source: ListWatch,
     written: Mutex<u64>,
     _stop: DropGuard,
 }
@@ -55,15 +54,20 @@ impl Bench {
     /// The same, prepared before the reflector starts.
     pub(crate) async fn start_with(mode: Mode, seed: u64, prepare: impl FnOnce(&ApiServer)) -> Self {
         let server = ApiServer::builder().seed(seed).build();
-        let store = Arc::new(Folded::default());
-        let source = ListWatch::by_name(server.client(), "", "v1", "pods").max_object_size(MAX_OBJECT);
-        let reflector = Reflector::new(source, store.clone())
+        let writes = Index::field("/metadata/annotations/write");
+        let store = Arc::new(Indexer::objects().with_index("write", writes).unwrap());
+        // With so little room even these few pods are packed.
+        let source = ListWatch::by_name(server.client(), "", "v1", "pods")
+            .max_object_size(MAX_OBJECT)
+            .max_raw_bytes(4 << 10)
+            .for_store(&store);
+        let reflector = Reflector::new(source.clone(), store.clone())
             .streaming_lists(mode == Mode::Streaming)
             .seed(seed)
             .backoff(Backoff::default().seed(seed));
         let token = CancellationToken::new();
         let status = reflector.status();
-        let bench = Self { server, status, store, written: Mutex::new(0), _stop: token.clone().drop_guard() };
+        let bench = Self { server, status, store, source, written: Mutex::new(0), _stop: token.clone().drop_guard() };
         for name in 0..5 {
             bench.put(&format!("p{name}"));
         }
@@ -131,25 +135,43 @@ impl Bench {
 
     /// Compares keys and versions only: a padded object is true as long as nobody looks inside.
     pub(crate) fn compare_versions(&self) -> Result<(), Differences> {
-        let objects = self.store.0.lock().unwrap();
+        let objects = self.store.snapshot();
         let truth = self.server.truth().now("pods").unwrap();
-        truth.compare(objects.values().map(|object| (object.key(), object.resource_version())))
+        truth.compare(objects.iter().map(|(key, object)| (key, object.resource_version())))
     }
 
     pub(crate) fn compare(&self) -> Result<(), Differences> {
         let objects: Vec<(String, String, Bytes)> = {
-            let objects = self.store.0.lock().unwrap();
             let parts = |object: &Object| {
                 (object.key().to_string(), object.resource_version().to_string(), object.json().expect("a body"))
             };
-            objects.values().map(parts).collect()
+            self.store.snapshot().iter().map(|(_, object)| parts(object)).collect()
         };
+        self.compare_index();
         let truth = self.server.truth().now("pods").unwrap();
         let compared = truth.compare_bytes(objects.iter().map(|(key, version, json)| (key, version, json)));
         if compared.is_ok() {
             assert_eq!(digest(objects.iter().map(|(key, version, _)| (key, version))), truth.digest());
         }
         compared
+    }
+
+    /// The index has each object under what stands in its body, and nothing else.
+    fn compare_index(&self) {
+        let mut indexed = 0;
+        for value in self.store.index_values("write").unwrap() {
+            for (key, object) in self.store.by_index("write", &value).unwrap().iter() {
+                let pod: serde_json::Value = object.decode().unwrap();
+                assert_eq!(pod["metadata"]["annotations"]["write"], value.as_str(), "{key}");
+                indexed += 1;
+            }
+        }
+        let all = self.store.snapshot();
+        let with_value = |object: &Object| {
+            let pod: serde_json::Value = object.decode().unwrap();
+            !pod["metadata"]["annotations"]["write"].is_null()
+        };
+        assert_eq!(indexed, all.iter().filter(|(_, object)| with_value(object)).count());
     }
 
     #[track_caller]
@@ -220,6 +242,7 @@ async fn finish(bench: &Bench, mode: Mode, fault: &Fault, injected: u64) {
     let text = format!("{mode:?} {fault:?}");
     assert!(injected > 0, "{text}: never injected, {:?}", bench.status);
     bench.settle().await;
+    assert!(bench.source.packing().packed > 0, "{text}: nothing was packed");
     bench.server.faults().clear();
     bench.settle().await;
     bench.assert_true(&format!("after {text}"));
