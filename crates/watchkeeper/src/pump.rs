@@ -72,7 +72,8 @@ where
     /// before it [runs](Self::run).
     ///
     /// Nothing waits for `process` but what waits in the queue. An error of it is logged, and the changes count as
-    /// processed, unless [they are to be tried again](Self::retry_on_error). A panic comes out of [`run`](Self::run).
+    /// processed, unless [they are to be tried again](Self::retry_on_error). A panic, of it or of the reflector, comes out
+    /// of [`run`](Self::run).
     pub fn new<Q>(source: impl ListerWatcher + 'static, (queue, consumer): (Q, C), process: F) -> Self
     where
         Q: ReflectorStore + Queue<Object> + Clone + 'static,
@@ -97,9 +98,9 @@ where
         self.reflector(|reflector| reflector.should_resync(should))
     }
 
-    /// Whether changes on which `process` failed are put back into the queue, and tried again after a wait of 5 ms to 1 s,
-    /// the longer the more failed in a row (so that what always fails holds up others for 5 ms at a time only); false by
-    /// default.
+    /// Whether changes on which `process` failed are put back into the queue, and tried again; false by default. What waits
+    /// behind them in a `DeltaFifo` comes first. When all that waits has failed, all wait for 5 ms to 1 s, the longer the
+    /// more often that has happened in a row. An `AtomicFifo` keeps its order: what fails there holds up all others.
     pub fn retry_on_error(mut self, retry: bool) -> Self {
         self.retry_on_error = retry;
         self
@@ -114,17 +115,22 @@ where
     pub async fn run(self, token: CancellationToken) {
         let Self { reflector, queue, mut consumer, mut process, retry_on_error } = self;
         // A task of its own: the watch does not wait while `process` works.
-        let reflector = AbortOnDropHandle::new(tokio::spawn(reflector.run(token.clone())));
-        let mut wait = PROCESS_RETRY;
+        let mut reflector = AbortOnDropHandle::new(tokio::spawn(reflector.run(token.clone())));
+        let (mut wait, mut failed) = (PROCESS_RETRY, 0);
         let work = async {
-            while let Ok(changes) = consumer.next().await {
+            // It may be long until this has to wait for something, and the token be cancelled meanwhile.
+            while !token.is_cancelled() {
+                let Ok(changes) = consumer.next().await else { break };
                 match process(&changes) {
-                    Ok(()) => wait = PROCESS_RETRY,
+                    Ok(()) => (wait, failed) = (PROCESS_RETRY, 0),
                     Err(error) if retry_on_error => {
-                        tracing::debug!(%error, ?wait, "processing failed; it will be tried again");
+                        tracing::debug!(%error, "processing failed; it will be tried again");
                         changes.requeue();
-                        tokio::time::sleep(wait).await;
-                        wait = (wait * 2).min(PROCESS_RETRY_MAX);
+                        failed += 1;
+                        if failed > consumer.before_requeued() {
+                            tokio::time::sleep(wait).await;
+                            (wait, failed) = ((wait * 2).min(PROCESS_RETRY_MAX), 0);
+                        }
                     }
                     Err(error) => tracing::warn!(%error, "processing failed; the changes count as processed"),
                 }
@@ -132,12 +138,21 @@ where
                 tokio::task::consume_budget().await;
             }
         };
-        token.run_until_cancelled(work).await;
+        let ended = tokio::select! {
+            biased;
+            // By the token, or by a panic.
+            ended = &mut reflector => ended,
+            _ = token.run_until_cancelled(work) => {
+                if !token.is_cancelled() {
+                    // Somebody else has closed the queue, and nobody needs it any more.
+                    reflector.abort();
+                }
+                reflector.await
+            }
+        };
         queue.close();
-        if token.is_cancelled() {
-            // It ends by the same token, and closes what is open. Otherwise somebody else has closed the queue, and nobody
-            // needs it any more.
-            let _ended = reflector.await;
+        if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+            std::panic::resume_unwind(panic);
         }
     }
 }

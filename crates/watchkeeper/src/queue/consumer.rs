@@ -18,6 +18,9 @@ pub trait Consumer: Send {
     /// Takes out what is next, and waits if there is nothing. An error means that the queue is closed and empty. Dropping
     /// the future loses nothing.
     fn next(&mut self) -> impl Future<Output = Result<Self::Guard<'_>, Closed>> + Send;
+
+    /// How many others come out before what was just [put back](Guard::requeue) comes again.
+    fn before_requeued(&self) -> usize;
 }
 
 /// Changes that are being processed.
@@ -36,6 +39,11 @@ impl<T: Clone + Send + Sync, K: Key> Consumer for DeltaFifoConsumer<T, K> {
     async fn next(&mut self) -> Result<DeltasGuard<'_, T, K>, Closed> {
         self.pop().await
     }
+
+    /// All others: what is put back goes to the end.
+    fn before_requeued(&self) -> usize {
+        self.waiting().saturating_sub(1)
+    }
 }
 
 impl<T: Clone, K: Key> Guard for DeltasGuard<'_, T, K> {
@@ -53,6 +61,11 @@ impl<T: Send + Sync, K: Key> Consumer for AtomicFifoConsumer<T, K> {
 
     async fn next(&mut self) -> Result<BatchGuard<'_, T, K>, Closed> {
         self.pop_batch().await
+    }
+
+    /// None: what is put back goes to the front.
+    fn before_requeued(&self) -> usize {
+        0
     }
 }
 

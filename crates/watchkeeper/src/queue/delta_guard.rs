@@ -20,6 +20,11 @@ impl<T, K: Key> DeltaFifoConsumer<T, K> {
     pub(super) fn new(shared: Arc<Shared<KeyedDeltas<T, K>>>, known: Known<T, K>) -> Self {
         Self { shared, known }
     }
+
+    /// How many keys have something waiting.
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.read(KeyedDeltas::len)
+    }
 }
 
 impl<T: Clone, K: Key> DeltaFifoConsumer<T, K> {

@@ -130,6 +130,33 @@ async fn what_failed_is_tried_again_after_longer_and_longer_waits_if_that_was_as
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_always_fails_holds_up_others_for_one_wait_however_much_it_is() {
+    let failing: Vec<_> = (0..100).map(|number| pod(&format!("bad{number}"), "1")).collect();
+    let watch = ScriptedWatch::new().wait(seconds(60)).added(pod("good", "11")).hang();
+    let source = Scripted::new().answer_list(ScriptedList::new("10", failing)).answer_watch(watch);
+    let (tries, start) = (Arc::new(Mutex::new((0, None))), tokio::time::Instant::now());
+    let tried = tries.clone();
+    let pump = Pump::new(source, DeltaFifo::objects().build(), move |changes: &Deltas<Object>| {
+        let (count, good) = &mut *tried.lock().expect("not poisoned");
+        *count += 1;
+        if changes.key().name() != "good" {
+            return Err("always");
+        }
+        *good = Some(start.elapsed());
+        Ok(())
+    });
+    let token = CancellationToken::new();
+    let running = tokio::spawn(pump.retry_on_error(true).run(token.clone()));
+    pass(seconds(65)).await;
+    let (count, good) = *tries.lock().expect("not poisoned");
+    assert!(good.is_some_and(|good| good < seconds(62)), "{good:?}");
+    // About once a second each.
+    assert!((6_000..9_000).contains(&count), "{count}");
+    token.cancel();
+    running.await.expect("it ends");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_failed_counts_as_processed_otherwise() {
     let (queue, consumer) = DeltaFifo::objects().build();
     let pump = Pump::new(source(), (queue.clone(), consumer), |_: &Deltas<Object>| Err("always"));
@@ -152,6 +179,79 @@ async fn a_panic_of_the_function_comes_out_and_closes_the_watch() {
     assert!(panic.is_err());
     pass(seconds(1)).await;
     assert_eq!(source.open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_reflector_comes_out_too() {
+    let source =
+        Scripted::new().answer_list(ScriptedList::new("10", [pod("a", "1")])).answer_watch(ScriptedWatch::new().hang());
+    let pump = Pump::new(source.clone(), DeltaFifo::objects().build(), |_: &Deltas<Object>| Ok::<_, Infallible>(()))
+        .resync_period(seconds(60))
+        .should_resync(|| panic!("no"));
+    let run = AssertUnwindSafe(pump.run(CancellationToken::new())).catch_unwind();
+    let panic = tokio::time::timeout(seconds(600), run).await.expect("it does not go on without its reflector");
+    assert_eq!(panic.expect_err("a panic").downcast_ref(), Some(&"no"));
+    assert_eq!(source.open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_processed_after_the_cancellation() {
+    let objects: Vec<_> = (0..20).map(|number| pod(&format!("p{number}"), "1")).collect();
+    let source =
+        Scripted::new().answer_list(ScriptedList::new("10", objects)).answer_watch(ScriptedWatch::new().hang());
+    let (token, processed) = (CancellationToken::new(), Arc::new(Mutex::new(0)));
+    let (cancelled, count) = (token.clone(), processed.clone());
+    let pump = Pump::new(source, DeltaFifo::objects().build(), move |_: &Deltas<Object>| {
+        *count.lock().expect("not poisoned") += 1;
+        cancelled.cancel();
+        Ok::<_, Infallible>(())
+    });
+    pump.run(token).await;
+    assert_eq!(*processed.lock().expect("not poisoned"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_or_processed_if_it_is_cancelled_before_it_runs() {
+    let source = source();
+    let (notes, note) = noting();
+    let (queue, consumer) = DeltaFifo::objects().build();
+    queue.add(pod("early", "1")).expect("a key");
+    let token = CancellationToken::new();
+    token.cancel();
+    Pump::new(source.clone(), (queue.clone(), consumer), note).run(token).await;
+    assert_eq!((notes.lock().expect("not poisoned").len(), queue.is_closed()), (0, true));
+    assert_eq!(source.open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_closed_by_another_ends_it_and_leaves_nothing_running() {
+    let source = source();
+    let (notes, note) = noting();
+    let (queue, consumer) = DeltaFifo::objects().build();
+    let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let pump = Pump::new(source.clone(), (queue.clone(), consumer), note);
+    let close = async {
+        pass(seconds(1)).await;
+        queue.close();
+    };
+    let run = pump.run(CancellationToken::new());
+    tokio::time::timeout(seconds(60), async { tokio::join!(run, close) }).await.expect("it ends");
+    assert!(!notes.lock().expect("not poisoned").is_empty());
+    assert_eq!(source.open_watches(), 0);
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_run_stops_the_reflector() {
+    let source = source();
+    let (notes, note) = noting();
+    let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let run = Pump::new(source.clone(), DeltaFifo::objects().build(), note).run(CancellationToken::new());
+    assert!(tokio::time::timeout(seconds(1), run).await.is_err());
+    pass(seconds(1)).await;
+    assert!(!notes.lock().expect("not poisoned").is_empty());
+    assert_eq!(source.open_watches(), 0);
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), before);
 }
 
 #[tokio::test(start_paused = true)]
