@@ -15,7 +15,7 @@ use super::index::Index;
 use super::postings::Postings;
 use super::slots::SLOTS;
 use super::tables::{Aside, Definition, Edit, Ledger, Tables, Values};
-use super::waiting::{Waiting, reaches};
+use super::waiting::{News, Waiting, reaches};
 use super::{Change, IndexError, Selection, Snapshot, WaitError};
 use crate::{Key, KnownObjects, ObjectKey, ResourceVersion};
 
@@ -166,6 +166,10 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     /// Returns as soon as the store has come to this version or a later one: all changes up to it can be read then. So one
     /// reads what one wrote. It may take for ever, as when nobody writes any more: put a timeout around it.
     ///
+    /// That is so if changes are written in their order, as a reflector writes them, or an
+    /// [`AtomicFifo`](crate::queue::AtomicFifo) gives them out. A [`DeltaFifo`](crate::queue::DeltaFifo) gives them out key
+    /// by key: what comes through it may bring a version before an earlier change of another key can be read.
+    ///
     /// Versions are compared as decimal numbers. One that is none cannot be waited for, and a store whose versions are none
     /// cannot be waited with: both are errors, at once. Dropping this leaves nothing behind.
     pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
@@ -310,12 +314,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// Swaps what was made aside with what is there. This, and nothing else of a replacement, needs readers to wait.
-    fn install(
-        &self,
-        ledger: &mut Ledger,
-        aside: &mut Aside<T, K>,
-        version: Option<ResourceVersion>,
-    ) -> Option<ResourceVersion> {
+    fn install(&self, ledger: &mut Ledger, aside: &mut Aside<T, K>, version: Option<ResourceVersion>) -> Option<News> {
         let mut shared = self.shared_mut();
         aside.hide_those_being_built(&shared.tables);
         std::mem::swap(&mut shared.tables, &mut aside.tables);
@@ -326,15 +325,15 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// Sets the version, and returns it if somebody waits and has to be [told](Self::tell).
-    fn move_to(&self, version: ResourceVersion, shared: &mut Shared<T, K>) -> Option<ResourceVersion> {
-        let news = self.waiting.is_anybody().then(|| version.clone());
+    fn move_to(&self, version: ResourceVersion, shared: &mut Shared<T, K>) -> Option<News> {
+        let news = self.waiting.news(&version);
         shared.version = version;
         news
     }
 
     /// Tells those who wait, with no lock held: they may go on at once.
-    fn tell(&self, news: Option<ResourceVersion>) {
-        news.iter().for_each(|version| self.waiting.let_go(version));
+    fn tell(&self, news: Option<News>) {
+        news.iter().for_each(|news| self.waiting.let_go(news));
     }
 
     pub(super) fn put_of(&self, key: K, value: T) -> Write<T, K> {

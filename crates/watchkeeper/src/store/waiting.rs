@@ -7,6 +7,9 @@
 //! under its lock, for reading. Who writes (3) sets the version and looks at the number under the same lock, for writing,
 //! and then (4) lets go. If (2) comes after (3), the version is seen. If it comes before, so does (1), and the lock makes
 //! the number that (1) raised visible at (3): the place is found at (4). The number itself orders nothing, and is relaxed.
+//!
+//! Nobody is let go by what is over. Between (3) and (4) the store may go back, and somebody come who waits for just that
+//! version. Places are numbered: (3) notes the next number, by the same rule, and (4) passes over places from that on.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,6 +27,13 @@ type Position = (usize, Box<str>, u64);
 
 type Places = BTreeMap<Position, oneshot::Sender<Result<(), WaitError>>>;
 
+/// A version that the store has come to, for those who have waited since before.
+pub(super) struct News {
+    version: ResourceVersion,
+    /// The number of the first place that it does not mean.
+    before: u64,
+}
+
 #[derive(Default)]
 pub(super) struct Waiting {
     /// How many places there are.
@@ -33,8 +43,13 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Somebody waits. To be asked under the lock of the version.
-    pub(super) fn is_anybody(&self) -> bool {
+    /// What is to be told of this version, if somebody waits. To be asked under the lock of the version.
+    pub(super) fn news(&self, version: &ResourceVersion) -> Option<News> {
+        let before = self.next.load(Relaxed);
+        self.is_anybody().then(|| News { version: version.clone(), before })
+    }
+
+    fn is_anybody(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
@@ -49,15 +64,17 @@ impl Waiting {
         Place { waiting: self, position, told }
     }
 
-    /// The store has come to this version. Called with no lock held, because this wakes.
-    pub(super) fn let_go(&self, version: &ResourceVersion) {
+    /// The store has come to a version. Called with no lock held, because this wakes.
+    pub(super) fn let_go(&self, News { version, before }: &News) {
         let mut places = self.places();
         let outcome = comparable(version);
         let behind = match outcome {
             Ok(()) => places.split_off(&position(version, u64::MAX)),
             Err(_) => Places::new(),
         };
-        let reached = std::mem::replace(&mut *places, behind);
+        let up_to_it = std::mem::replace(&mut *places, behind);
+        let (reached, later): (Places, Places) = up_to_it.into_iter().partition(|((_, _, number), _)| number < before);
+        places.extend(later);
         self.count.store(places.len(), Relaxed);
         drop(places);
         for told in reached.into_values() {
@@ -116,8 +133,25 @@ fn position(version: &ResourceVersion, number: u64) -> Position {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ResourceVersion, ThreadSafeStore};
+    use super::*;
+    use crate::ThreadSafeStore;
     use futures::FutureExt as _;
+
+    #[test]
+    fn one_who_comes_after_a_version_is_not_let_go_by_it() {
+        let waiting = Waiting::default();
+        let ten = ResourceVersion::from("10");
+        for (version, outcome) in [("12", true), ("v12", false)] {
+            let early = waiting.place(&ten);
+            let news = waiting.news(&version.into()).expect("somebody waits");
+            // The store goes back to 5, and this one finds it there, before the others are told of 12.
+            let late = waiting.place(&ten);
+            waiting.let_go(&news);
+            assert_eq!(early.told().now_or_never().map(|told| told.is_ok()), Some(outcome));
+            assert_eq!(late.told().now_or_never(), None, "{version}");
+        }
+        assert!(!waiting.is_anybody());
+    }
 
     #[test]
     fn one_who_stops_waiting_leaves_no_place_behind() {
