@@ -134,8 +134,8 @@ pub const DICTIONARY_GAIN: f64 = 0.1;
 pub const DICTIONARY_DRIFT: f64 = 1.5;
 /// ... and this is how many are looked at.
 pub const DICTIONARY_WINDOW: usize = 1000;
-/// How long after the first list a dictionary of all of it is tried, and the first wait between looks for objects that
-/// still need an old dictionary.
+/// The first wait between looks whether the first list is in the store, so that a dictionary of all of it can be tried; and
+/// between looks for objects that still need an old dictionary.
 pub const REPACK_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait between such looks.
 pub const REPACK_WAIT_MAX: Duration = Duration::from_secs(60);
