@@ -1,11 +1,13 @@
 //! Reads the objects of a kind.
 
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{NamespaceLister, NotFound, Objects, Selector};
+use crate::store::PartitionVersions;
 use crate::{Cached, IndexError, Indexer, Object, ObjectKey, ResourceVersion, WaitError};
 
 /// Reads a store of objects, as objects of type `K`: client-go's `PodLister` and its likes. Cheap to clone.
@@ -19,6 +21,10 @@ pub struct Lister<K> {
 struct Shared {
     store: Arc<Indexer<Object>>,
     kind: Option<Box<str>>,
+    /// The versions of the namespaces, where each is watched on its own.
+    partitions: Option<Arc<PartitionVersions>>,
+    /// What has to live as long as somebody reads.
+    _alive: Option<Arc<dyn Any + Send + Sync>>,
     /// Somebody has been told that there is no index of namespaces.
     warned: AtomicBool,
 }
@@ -26,16 +32,23 @@ struct Shared {
 impl<K> Lister<K> {
     /// A lister of what is in this store.
     pub fn new(store: Arc<Indexer<Object>>) -> Self {
-        Self::with(store, None)
+        Self::of_informer(store, None, None, None)
     }
 
     /// The same, with a name for the kind, for where the name of `K` does not tell: if it is a `DynamicObject`, say.
     pub fn of_kind(store: Arc<Indexer<Object>>, kind: &str) -> Self {
-        Self::with(store, Some(kind.into()))
+        Self::of_informer(store, Some(kind.into()), None, None)
     }
 
-    fn with(store: Arc<Indexer<Object>>, kind: Option<Box<str>>) -> Self {
-        Self { shared: Arc::new(Shared { store, kind, warned: AtomicBool::new(false) }), of: PhantomData }
+    /// A lister of what an informer keeps in this store, which holds what keeps the informer running.
+    pub(crate) fn of_informer(
+        store: Arc<Indexer<Object>>,
+        kind: Option<Box<str>>,
+        partitions: Option<Arc<PartitionVersions>>,
+        alive: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        let shared = Shared { store, kind, partitions, _alive: alive, warned: AtomicBool::new(false) };
+        Self { shared: Arc::new(shared), of: PhantomData }
     }
 
     /// The object under a key.
@@ -95,6 +108,10 @@ impl<K> Lister<K> {
     /// ```
     pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
         self.store().wait_for(version).await
+    }
+
+    pub(super) fn partitions(&self) -> Option<&PartitionVersions> {
+        self.shared.partitions.as_deref()
     }
 
     /// The store that this reads.

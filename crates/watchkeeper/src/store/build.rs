@@ -100,9 +100,9 @@ impl<'a, T: Clone + Send + Sync + 'static, K: Key> Build<'a, T, K> {
         while self.values.len() < SLICE && self.next < slots {
             let slot = self.next as u32;
             self.next += 1;
-            if let Some(Some((_, value))) = element::<_, SLOTS>(&self.slots, slot) {
+            if let Some(Some((key, value))) = element::<_, SLOTS>(&self.slots, slot) {
                 let mut values = Vec::new();
-                self.definition.index.values(value, &mut values);
+                self.definition.values(Some(key), value, &mut values);
                 self.values.push((slot, values));
             }
         }

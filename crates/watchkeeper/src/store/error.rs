@@ -48,6 +48,14 @@ pub enum WaitError {
         /// The version that the store is at.
         here: ResourceVersion,
     },
+    /// The informer does not watch this namespace: no version of it will ever come.
+    #[error(
+        "versions of namespace {namespace:?} cannot be waited for: it is not among those that the informer watches"
+    )]
+    UnknownNamespace {
+        /// The namespace that was asked for.
+        namespace: Arc<str>,
+    },
 }
 
 impl From<WaitError> for Error {

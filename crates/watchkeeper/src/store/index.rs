@@ -15,7 +15,8 @@ use crate::Object;
 /// Finds out the values under which a store finds a `T` again: client-go's `IndexFunc`. Cheap to clone.
 ///
 /// A `T` may have any number of values in an index; of equal ones one counts. Functions must give the same values for the
-/// same `T` each time, and must not write to the store.
+/// same `T` each time, and must not write to the store. If one panics on a `T`, that is logged, and this `T` has no
+/// values in the index.
 ///
 /// Two indexes are the same if they mean the same ([`Index::label`] of one label), or if one is a clone of the other, or
 /// if both come from one closure that captures nothing.

@@ -1,9 +1,9 @@
 //! A store that finds out the keys.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::thread_safe::Keep;
+use hashbrown::HashSet;
+
 use super::{Applied, Index, IndexError, Operation, Selection, Snapshot, ThreadSafeStore, WaitError};
 use crate::{
     Error, Key, KeyError, KeyFunction, KnownObjects, Object, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
@@ -28,7 +28,14 @@ impl Indexer<Object> {
     /// An empty store of objects under namespace and name, with the index `namespace`, which knows their versions.
     pub fn objects() -> Self {
         let versions = |object: &Object| Some(object.resource_version()).filter(|version| !version.is_unset());
-        let mut objects = Self::new(object_key).version_of(versions);
+        Self::objects_unversioned().version_of(versions)
+    }
+
+    /// The same for objects whose versions cannot be compared, since they come from several watches: changes leave the
+    /// version as it is.
+    #[allow(dead_code, reason = "informers are not there yet")]
+    pub(crate) fn objects_unversioned() -> Self {
+        let mut objects = Self::new(object_key);
         objects.store.is_same = Some(Object::is_same_handle);
         // The first index has no other to be in conflict with.
         let _ok = objects.store.index_now("namespace".into(), Index::namespace());
@@ -96,7 +103,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> Indexer<T, K> {
     /// These are all the values that there are, at this version. Of equal keys the last counts. If one of them has no
     /// key, nothing changes.
     pub fn replace(&self, values: impl IntoIterator<Item = T>, version: ResourceVersion) -> Result<(), KeyError> {
-        self.replace_keeping(values, version, &Keep::Nothing)
+        self.replace_some(values.into_iter().collect(), Some(version), &|_| false)
     }
 
     /// Applies many changes at once: a reader sees none of them or all. Those that fail are reported, and the others are
@@ -209,14 +216,16 @@ impl<T: Clone + Send + Sync + 'static, K: Key> Indexer<T, K> {
         self.store.copies()
     }
 
-    fn replace_keeping(
+    /// Replaces everything, except that what is under a key for which `keep` is true, and that none of the values has,
+    /// stays. Without a version, that stays too. As with [`replace`](Self::replace), a reader sees none of it or all.
+    pub(crate) fn replace_some(
         &self,
-        values: impl IntoIterator<Item = T>,
-        version: ResourceVersion,
-        keep: &Keep<'_, K>,
+        values: Vec<T>,
+        version: Option<ResourceVersion>,
+        keep: &dyn Fn(&K) -> bool,
     ) -> Result<(), KeyError> {
         let values = values.into_iter().map(|value| self.admit(value)).collect::<Result<_, _>>()?;
-        self.store.replace_keeping(values, version, keep);
+        self.store.replace_some(values, version, keep);
         Ok(())
     }
 
@@ -272,15 +281,11 @@ impl Indexer<Object> {
     pub(crate) fn look_into_body(&self, object: &Object, json: &[u8]) {
         for definition in self.store.definitions().iter().filter(|definition| definition.index.needs_body()) {
             let mut values = Vec::new();
-            let compute = || definition.index.compute_from_json(json, &mut values);
-            match catch_unwind(AssertUnwindSafe(compute)) {
-                Ok(true) => {}
-                Ok(false) => tracing::debug!(object = %object.key(), index = %definition.name, "does not decode"),
-                Err(_) => {
-                    tracing::error!(object = %object.key(), index = %definition.name, "the index panicked on it");
-                    values.clear();
+            definition.caught(Some(object.key()), &mut values, |values| {
+                if !definition.index.compute_from_json(json, values) {
+                    tracing::debug!(object = %object.key(), index = %definition.name, "does not decode");
                 }
-            }
+            });
             object.put_index_values(definition.index.id(), values);
         }
     }
@@ -306,8 +311,9 @@ impl ReflectorStore for Indexer<Object> {
 
     fn replace(&self, list: Replacement) -> Result<(), Error> {
         let Replacement { items, resource_version, unusable, complete } = list;
-        let keep = if complete { Keep::These(&unusable) } else { Keep::Everything };
-        Ok(self.replace_keeping(items, resource_version, &keep)?)
+        let unusable: HashSet<ObjectKey> = unusable.into_iter().collect();
+        let keep = |key: &ObjectKey| !complete || unusable.contains(key);
+        Ok(self.replace_some(items, Some(resource_version), &keep)?)
     }
 
     fn bookmark(&self, version: &ResourceVersion) -> Result<(), Error> {
@@ -319,5 +325,120 @@ impl ReflectorStore for Indexer<Object> {
 impl<T, K> std::fmt::Debug for Indexer<T, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Indexer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn object(namespace: &str, name: &str, version: &str) -> Object {
+        let metadata = format!(r#"{{"namespace":"{namespace}","name":"{name}","resourceVersion":"{version}"}}"#);
+        Object::from_json(format!(r#"{{"metadata":{metadata}}}"#)).expect("an object")
+    }
+
+    /// Three in one namespace, two in another.
+    fn shop_and_bank() -> Vec<Object> {
+        [("shop", "a"), ("shop", "b"), ("shop", "c"), ("bank", "a"), ("bank", "b")]
+            .map(|(namespace, name)| object(namespace, name, "1"))
+            .into()
+    }
+
+    fn all_but_shop(key: &ObjectKey) -> bool {
+        key.namespace() != Some("shop")
+    }
+
+    fn contents(store: &Indexer<Object>) -> Vec<String> {
+        let mut contents: Vec<_> =
+            store.list().iter().map(|object| format!("{}@{}", object.key(), object.resource_version())).collect();
+        contents.sort_unstable();
+        let of = |namespace: &str| store.by_index("namespace", namespace).expect("an index").len();
+        assert_eq!(of("shop") + of("bank"), contents.len(), "{contents:?}");
+        contents
+    }
+
+    #[test]
+    fn replacing_some_leaves_the_others_as_they_are() {
+        let store = Indexer::objects_unversioned();
+        store.replace(shop_and_bank(), "1".into()).expect("keys");
+        let kept = store.get_by_key(&ObjectKey::namespaced("bank", "b")).expect("it is there");
+        let shop = vec![object("shop", "b", "7"), object("shop", "d", "5")];
+        store.replace_some(shop, Some("9".into()), &all_but_shop).expect("keys");
+        assert_eq!(contents(&store), ["bank/a@1", "bank/b@1", "shop/b@7", "shop/d@5"]);
+        assert!(store.get(&kept).expect("a key").is_some_and(|here| here.is_same_handle(&kept)));
+        assert_eq!(store.last_version(), "9".into());
+    }
+
+    #[test]
+    fn a_value_takes_the_place_of_one_that_was_to_be_kept() {
+        let store = Indexer::objects_unversioned();
+        store.replace(shop_and_bank(), "1".into()).expect("keys");
+        store.replace_some(vec![object("bank", "a", "8")], None, &|_| true).expect("keys");
+        assert_eq!(contents(&store), ["bank/a@8", "bank/b@1", "shop/a@1", "shop/b@1", "shop/c@1"]);
+        store.replace_some(Vec::new(), None, &|_| false).expect("no key is needed");
+        assert!(store.is_empty());
+    }
+
+    #[test]
+    fn without_a_version_the_version_stays() {
+        let store = Indexer::objects_unversioned();
+        store.bookmark(&"4".into());
+        store.replace_some(shop_and_bank(), None, &|_| true).expect("keys");
+        assert_eq!((store.len(), store.last_version()), (5, "4".into()));
+    }
+
+    #[test]
+    fn changes_do_not_move_the_version_of_an_unversioned_store() {
+        let store = Indexer::objects_unversioned();
+        store.add(object("shop", "a", "5")).expect("a key");
+        store.delete(&object("shop", "a", "6")).expect("a key");
+        let _applied = store.apply([Operation::Add(object("shop", "b", "7"))]);
+        assert_eq!(store.last_version(), ResourceVersion::unset());
+        store.bookmark(&"3".into());
+        assert_eq!(store.last_version(), "3".into());
+    }
+
+    #[test]
+    fn no_index_is_asked_for_what_stays_or_comes_again() {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let counted = looks.clone();
+        let index = Index::of(move |object: &Object| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            [object.key().name().to_owned()]
+        });
+        let store = Indexer::objects_unversioned().with_index("name", index).expect("a name");
+        store.replace(shop_and_bank(), "1".into()).expect("keys");
+        let mut shop: Vec<_> = shop_and_bank().into_iter().take(2).collect();
+        shop[0] = store.get(&shop[0]).expect("a key").expect("it is there");
+        looks.store(0, Ordering::Relaxed);
+        store.replace_some(shop, None, &all_but_shop).expect("keys");
+        assert_eq!(looks.load(Ordering::Relaxed), 1, "for the one that came as another handle");
+        assert_eq!(store.index_keys("name", "a").expect("an index").len(), 2);
+        assert_eq!(store.index_keys("name", "c").expect("an index").len(), 0);
+    }
+
+    #[test]
+    fn a_value_without_a_key_replaces_nothing() {
+        let key = |number: &u32| (*number != 13).then_some(*number).ok_or_else(|| KeyError::new("bad luck"));
+        let store = Indexer::new(key);
+        store.replace([1, 2], "1".into()).expect("keys");
+        store.replace_some(vec![3, 13], Some("2".into()), &|_| false).expect_err("a value without a key");
+        assert_eq!((store.len(), store.last_version()), (2, "1".into()));
+    }
+
+    /// What is kept may be decided by what the store shows: nobody who reads has to wait for that.
+    #[test]
+    fn what_is_to_be_kept_is_asked_while_readers_go_on() {
+        let store = Indexer::objects_unversioned();
+        store.replace(shop_and_bank(), "1".into()).expect("keys");
+        let keep = |key: &ObjectKey| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| store.get_by_key(key).is_some() && store.len() == 5).join().expect("no panic")
+            })
+        };
+        store.replace_some(vec![object("shop", "d", "2")], None, &keep).expect("keys");
+        assert_eq!(store.len(), 6);
     }
 }

@@ -29,8 +29,8 @@
 //!
 //! How it is made, from the inside out: `chunks` is a vector that can be looked at while it changes, `slots` has the
 //! values in one, `postings` has the slots of each value of an index, `backs` the way back from a slot to these; `tables`
-//! puts them together, `thread_safe` adds the locks, `build` adds an index to a store that is in use, and `waiting` knows
-//! who waits for a version.
+//! puts them together, `thread_safe` adds the locks, `build` adds an index to a store that is in use, `waiting` knows who
+//! waits for a version, and `partitions` has the versions of a store that several watches fill.
 
 mod backs;
 mod batch;
@@ -39,6 +39,7 @@ mod chunks;
 mod error;
 mod index;
 mod indexer;
+mod partitions;
 mod pointer;
 mod postings;
 mod slots;
@@ -51,6 +52,7 @@ pub use batch::{Applied, Change, Operation};
 pub use error::{IndexError, WaitError};
 pub use index::Index;
 pub use indexer::{Indexer, Store};
+pub(crate) use partitions::PartitionVersions;
 pub use snapshot::{Selection, Snapshot};
 pub use thread_safe::ThreadSafeStore;
 

@@ -50,6 +50,11 @@ impl<T: Clone, K: Key> Slots<T, K> {
         self.slots.get(slot)?.as_ref()
     }
 
+    /// The slots that have a value, each with its key.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (u32, &K)> {
+        (0..self.capacity() as u32).filter_map(|slot| Some((slot, &self.get(slot)?.0)))
+    }
+
     /// Puts another value into a slot, with its own key: the old key may keep the old value's memory alive.
     pub(super) fn set(&mut self, slot: u32, key: K, value: T) -> Option<(K, T)> {
         self.slots.get_mut(slot).replace((key, value))

@@ -8,7 +8,9 @@
 //! An index that is being built has its postings in the ledger, out of the readers' sight, and writers keep it up to date
 //! like any other. So what is left to its builder is the slots that nobody has written since.
 
+use std::fmt;
 use std::hash::BuildHasher as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -29,6 +31,29 @@ pub(super) struct Definition<T> {
 impl<T> Clone for Definition<T> {
     fn clone(&self) -> Self {
         Self { name: self.name.clone(), index: self.index.clone() }
+    }
+}
+
+impl<T> Definition<T> {
+    /// Adds the values of `value`, which is under this key.
+    pub(super) fn values<K: fmt::Debug>(&self, key: Option<&K>, value: &T, out: &mut Vec<CompactString>) {
+        self.caught(key, out, |out| self.index.values(value, out));
+    }
+
+    /// Calls a function of the user. If it panics, its value has none in this index, and everything else goes on: one bad
+    /// object harms only itself.
+    pub(super) fn caught<K: fmt::Debug>(
+        &self,
+        key: Option<&K>,
+        out: &mut Vec<CompactString>,
+        fill: impl FnOnce(&mut Vec<CompactString>),
+    ) {
+        let before = out.len();
+        if catch_unwind(AssertUnwindSafe(|| fill(out))).is_err() {
+            out.truncate(before);
+            let key = key.map(tracing::field::debug);
+            tracing::error!(index = %self.name, key, "the index panicked on a value, which has none in it");
+        }
     }
 }
 
@@ -168,7 +193,7 @@ impl<T: Clone, K: Key> Aside<T, K> {
     /// Puts a value in, and computes its index values.
     pub(super) fn put(&mut self, key: K, value: T, definitions: &[Definition<T>], hasher: &DefaultHashBuilder) {
         self.values.clear();
-        self.values.compute(definitions, &value, hasher);
+        self.values.compute(definitions, &key, &value, hasher);
         self.insert(key, value, hasher);
     }
 
@@ -186,7 +211,7 @@ impl<T: Clone, K: Key> Aside<T, K> {
         for ((definition, sheet), ready) in definitions.iter().zip(&ledger.sheets).zip(&tables.indexes) {
             self.values.row(hasher, |out| match ready.as_ref().or(sheet.building.as_ref()) {
                 Some(postings) if !sheet.backs.is_unknown(slot) => sheet.backs.values(postings, slot, out),
-                _ => definition.index.values(value, out),
+                _ => definition.values(Some(key), value, out),
             });
         }
         self.insert(key.clone(), value.clone(), hasher);
@@ -224,9 +249,15 @@ impl Values {
     }
 
     /// Adds the rows of one value.
-    pub(super) fn compute<T>(&mut self, definitions: &[Definition<T>], value: &T, hasher: &DefaultHashBuilder) {
+    pub(super) fn compute<T, K: Key>(
+        &mut self,
+        definitions: &[Definition<T>],
+        key: &K,
+        value: &T,
+        hasher: &DefaultHashBuilder,
+    ) {
         for definition in definitions {
-            self.row(hasher, |out| definition.index.values(value, out));
+            self.row(hasher, |out| definition.values(Some(key), value, out));
         }
     }
 

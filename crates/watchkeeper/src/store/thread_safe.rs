@@ -3,7 +3,7 @@
 //! Two locks. The mutex of the ledger is the writers': they take it one after the other. The lock of what readers see is
 //! taken for writing only when everything is ready and a few pointers and numbers are left to be set. Functions of the
 //! user (indexes, versions) are called before either is taken; so they may panic or ask the store, and nothing happens to
-//! it. Since indexes may be added meanwhile, a writer that finds others than those it has computed for computes again.
+//! it. (A panic of an index is caught: it costs its value the values of that index, and nothing else.) Since indexes may be added meanwhile, a writer that finds others than those it has computed for computes again.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use hashbrown::{DefaultHashBuilder, HashSet};
 
 use super::chunks::element;
-use super::index::Index;
 use super::postings::Postings;
 use super::slots::SLOTS;
 use super::tables::{Aside, Definition, Edit, Ledger, Tables, Values};
-use super::waiting::{News, Waiting, reaches};
+use super::waiting::{News, Waiting};
 use super::{Change, IndexError, Selection, Snapshot, WaitError};
 use crate::{Key, KnownObjects, ObjectKey, ResourceVersion};
 
@@ -41,13 +40,6 @@ pub(super) struct Shared<T, K> {
     pub(super) definitions: Arc<Vec<Definition<T>>>,
     pub(super) tables: Tables<T, K>,
     version: ResourceVersion,
-}
-
-/// What a replacement leaves in place although it is not in it.
-pub(super) enum Keep<'a, K> {
-    Nothing,
-    These(&'a [K]),
-    Everything,
 }
 
 impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
@@ -110,7 +102,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
 
     /// Puts these in the place of everything, at this version. Of equal keys the last counts.
     pub fn replace(&self, values: impl IntoIterator<Item = (K, T)>, version: ResourceVersion) {
-        self.replace_keeping(values.into_iter().collect(), version, &Keep::Nothing);
+        self.replace_some(values.into_iter().collect(), Some(version), &|_| false);
     }
 
     /// All changes up to this version have been written.
@@ -173,25 +165,14 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     /// Versions are compared as decimal numbers. One that is none cannot be waited for, and a store whose versions are none
     /// cannot be waited with: both are errors, at once. Dropping this leaves nothing behind.
     pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
-        if !version.is_decimal() {
-            return Err(WaitError::NoNumber { version: version.clone() });
-        }
-        if reaches(&self.shared().version, version)? {
-            return Ok(());
-        }
-        let place = self.waiting.place(version);
-        // It may have come to it before there was a place.
-        if reaches(&self.shared().version, version)? {
-            return Ok(());
-        }
-        place.told().await
+        self.waiting.wait_for(version, || self.last_version()).await
     }
 
     /// The values that share a value of an index with `value`, which need not be in the store itself.
     pub fn index(&self, name: &str, value: &T) -> Result<Vec<T>, IndexError> {
-        let index = self.shared().index(name)?.0.clone();
+        let definition = self.shared().index(name)?.0.clone();
         let mut values = Vec::new();
-        index.values(value, &mut values);
+        definition.values(None::<&K>, value, &mut values);
 
         let (slots, postings) = {
             let shared = self.shared();
@@ -241,9 +222,17 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         (shared.tables.slots.copied(), shared.tables.indexes.iter().flatten().map(Postings::copied).sum())
     }
 
-    /// What is here already and comes again, the very same, is carried over with its index values: nothing has to be
-    /// computed for it.
-    pub(super) fn replace_keeping(&self, mut values: Vec<(K, T)>, version: ResourceVersion, keep: &Keep<'_, K>) {
+    /// Puts these in the place of everything, except that what is under a key that is to be kept, and that none of them
+    /// has, stays. The version stays where none is given.
+    ///
+    /// What is here already and comes again, the very same, is carried over with its index values, as what stays is:
+    /// nothing has to be computed for it.
+    pub(super) fn replace_some(
+        &self,
+        mut values: Vec<(K, T)>,
+        version: Option<ResourceVersion>,
+        keep: &dyn Fn(&K) -> bool,
+    ) {
         let is_here = |key: &K, value: &T| {
             self.is_same.is_some_and(|is_same| self.get(key).is_some_and(|here| is_same(&here, value)))
         };
@@ -282,14 +271,13 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
                     None => aside.put(key.clone(), value.clone(), &shared.definitions, &self.hasher),
                 }
             }
-            for slot in shared.kept(keep, &self.hasher) {
-                let key = shared.tables.slots.get(slot).map(|(key, _)| key);
-                if !key.is_some_and(|key| aside.has(key, &self.hasher)) {
+            for (slot, key) in shared.tables.slots.keys() {
+                if keep(key) && !aside.has(key, &self.hasher) {
                     aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher);
                 }
             }
         }
-        let news = self.install(&mut ledger, &mut aside, Some(version));
+        let news = self.install(&mut ledger, &mut aside, version);
         drop(ledger);
         self.tell(news);
     }
@@ -304,7 +292,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
                 return None;
             }
             let mut aside = Aside::new(shared.tables.slots.len(), shared.definitions.len());
-            for slot in shared.kept(&Keep::Everything, &self.hasher) {
+            for (slot, _) in shared.tables.slots.keys() {
                 aside.carry(&shared.tables, ledger, slot, &shared.definitions, &self.hasher);
             }
             aside
@@ -351,8 +339,8 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         let mut values = Values::default();
         let mut ledger = loop {
             let definitions = self.definitions();
-            for value in writes.iter().filter_map(|write| write.value.as_ref()) {
-                values.compute(&definitions, value, &self.hasher);
+            for (key, value) in writes.iter().filter_map(|write| write.key.as_ref().zip(write.value.as_ref())) {
+                values.compute(&definitions, key, value, &self.hasher);
             }
             let ledger = self.ledger();
             if Arc::ptr_eq(&definitions, &self.shared().definitions) {
@@ -427,23 +415,13 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
 }
 
 impl<T: Clone, K: Key> Shared<T, K> {
-    fn index(&self, name: &str) -> Result<(&Index<T>, &Postings), IndexError> {
+    fn index(&self, name: &str) -> Result<(&Definition<T>, &Postings), IndexError> {
         let Some(at) = self.definitions.iter().position(|definition| *definition.name == *name) else {
             return Err(IndexError::Unknown { name: name.into() });
         };
         match &self.tables.indexes[at] {
-            Some(postings) => Ok((&self.definitions[at].index, postings)),
+            Some(postings) => Ok((&self.definitions[at], postings)),
             None => Err(IndexError::Building { name: name.into() }),
-        }
-    }
-
-    /// The slots of values that are to be kept.
-    fn kept(&self, keep: &Keep<'_, K>, hasher: &DefaultHashBuilder) -> Vec<u32> {
-        let slots = &self.tables.slots;
-        match keep {
-            Keep::Nothing => Vec::new(),
-            Keep::These(keys) => keys.iter().filter_map(|key| slots.find(hasher.hash_one(key), key)).collect(),
-            Keep::Everything => (0..slots.capacity() as u32).filter(|slot| slots.get(*slot).is_some()).collect(),
         }
     }
 }

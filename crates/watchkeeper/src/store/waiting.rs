@@ -4,7 +4,7 @@
 //! So a write wakes those whose version it brings, and nobody else. When nobody waits, it looks at one number.
 //!
 //! No wake-up is lost. Who waits (1) takes a place, which raises the number, and then (2) looks at the store's version
-//! under its lock, for reading. Who writes (3) sets the version and looks at the number under the same lock, for writing,
+//! under its lock, for reading at least. Who writes (3) sets the version and looks at the number under the same lock, for writing,
 //! and then (4) lets go. If (2) comes after (3), the version is seen. If it comes before, so does (1), and the lock makes
 //! the number that (1) raised visible at (3): the place is found at (4). The number itself orders nothing, and is relaxed.
 //!
@@ -49,12 +49,32 @@ impl Waiting {
         self.is_anybody().then(|| News { version: version.clone(), before })
     }
 
+    /// Returns when what `here` reads, under the lock of the version, has come to this version or a later one.
+    pub(super) async fn wait_for(
+        &self,
+        wanted: &ResourceVersion,
+        here: impl Fn() -> ResourceVersion,
+    ) -> Result<(), WaitError> {
+        if !wanted.is_decimal() {
+            return Err(WaitError::NoNumber { version: wanted.clone() });
+        }
+        if reaches(&here(), wanted)? {
+            return Ok(());
+        }
+        let place = self.place(wanted);
+        // It may have come to it before there was a place.
+        if reaches(&here(), wanted)? {
+            return Ok(());
+        }
+        place.told().await
+    }
+
     fn is_anybody(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
     /// Takes a place. The version must be a decimal number.
-    pub(super) fn place(&self, version: &ResourceVersion) -> Place<'_> {
+    fn place(&self, version: &ResourceVersion) -> Place<'_> {
         let (sender, told) = oneshot::channel();
         let position = position(version, self.next.fetch_add(1, Relaxed));
         let mut places = self.places();
@@ -89,7 +109,7 @@ impl Waiting {
 }
 
 /// The place of one who waits. Dropping it leaves nothing behind.
-pub(super) struct Place<'a> {
+struct Place<'a> {
     waiting: &'a Waiting,
     position: Position,
     told: oneshot::Receiver<Result<(), WaitError>>,
@@ -97,7 +117,7 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Returns when the version has been reached, or cannot be.
-    pub(super) async fn told(mut self) -> Result<(), WaitError> {
+    async fn told(mut self) -> Result<(), WaitError> {
         // Nobody drops the other end without a word: the place holds it, and this holds the place.
         (&mut self.told).await.unwrap_or(Ok(()))
     }
@@ -114,7 +134,7 @@ impl Drop for Place<'_> {
 }
 
 /// Whether a store at version `here` has all that came up to `wanted`.
-pub(super) fn reaches(here: &ResourceVersion, wanted: &ResourceVersion) -> Result<bool, WaitError> {
+fn reaches(here: &ResourceVersion, wanted: &ResourceVersion) -> Result<bool, WaitError> {
     comparable(here)?;
     Ok(here.compare(wanted).is_some_and(Ordering::is_ge))
 }

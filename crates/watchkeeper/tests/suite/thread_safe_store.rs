@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use tracing::Level;
 use watchkeeper::{Change, Index, ResourceVersion, ThreadSafeStore};
 
-use crate::support::{key, pod, without_deadlock};
+use crate::support::{Logs, key, pod, without_deadlock};
 
 type Words = ThreadSafeStore<String, String>;
 
@@ -140,22 +141,31 @@ fn readers_go_on_while_an_index_function_of_a_replacement_is_busy() {
 }
 
 #[test]
-fn an_index_function_that_panics_changes_nothing_and_breaks_nothing() {
+fn a_value_on_which_an_index_function_panics_is_stored_without_values_in_that_index() {
     let store: Words = ThreadSafeStore::new()
-        .with_index("word", Index::of(|text: &String| if text == "bad" { panic!("a bad word") } else { split(text) }))
-        .expect("a name");
+        .with_index("word", Index::of(no_bad_words))
+        .and_then(|store| store.with_index("length", Index::of(|text: &String| [text.len().to_string()])))
+        .expect("names");
+    let words = || (store.index_values("word").expect("an index"), store.index_values("length").expect("an index"));
+    let logs = Logs::capture();
     put(&store, "a", "x");
-    let attempt = |action: &dyn Fn()| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(action)).expect_err("the function's panic");
-        assert_eq!((store.list(), keys(&store, "x")), (vec!["x".to_owned()], vec!["a".to_owned()]));
-    };
-    attempt(&|| put(&store, "a", "bad"));
-    attempt(&|| store.replace([("b".to_owned(), "y".to_owned()), ("c".to_owned(), "bad".to_owned())], "1".into()));
-    attempt(&|| {
-        store.apply([("a".to_owned(), Change::Delete(None)), ("c".to_owned(), Change::Add("bad".to_owned()))]);
-    });
-    put(&store, "a", "y");
-    assert_eq!(store.index_values("word").expect("an index"), ["y"]);
+    put(&store, "a", "y bad");
+    assert_eq!(words(), (vec![], vec!["5".to_owned()]), "neither the old values nor those before the panic");
+    store.replace([("b".to_owned(), "y".to_owned()), ("c".to_owned(), "bad".to_owned())], "1".into());
+    assert_eq!((store.len(), words()), (2, (vec!["y".to_owned()], vec!["1".to_owned(), "3".to_owned()])));
+    store.apply([("b".to_owned(), Change::Delete(None)), ("d".to_owned(), Change::Add("z bad z".to_owned()))]);
+    assert_eq!((store.len(), words()), (2, (vec![], vec!["3".to_owned(), "7".to_owned()])));
+    let lines = logs.lines(Level::ERROR, "the index panicked");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[2].contains(r#"index=word key="d""#) && !lines[2].contains("bad"), "{lines:?}");
+    put(&store, "c", "w");
+    assert_eq!(keys(&store, "w"), ["c"]);
+    assert_eq!(store.index("word", &"w bad".to_owned()).expect("an index"), [""; 0], "it shares none");
+}
+
+/// Panics when it comes to a bad one.
+fn no_bad_words(text: &String) -> impl Iterator<Item = String> {
+    split(text).into_iter().inspect(|word| assert_ne!(word, "bad"))
 }
 
 #[test]
