@@ -1,4 +1,4 @@
-//! Every number that decides how the reflector behaves, with its counterpart in client-go and the reason where ours differs.
+//! Every number that decides how something behaves, with its counterpart in client-go and the reason where ours differs.
 //!
 //! | here | client-go | value | why it differs |
 //! |---|---|---|---|
@@ -28,6 +28,13 @@
 //! | [`BATCH_SIZE`] | `defaultBatchSize` | 1,000 | |
 //! | [`SLOW_POP`], [`SLOW_POP_DEPTH`], [`SLOW_POP_MAX`] | `Pop`, `PopBatch` | 100 ms for each entry, 1 s for a batch, if more than 10 wait | |
 //! | [`PROCESS_RETRY`], [`PROCESS_RETRY_MAX`] | `RetryOnError`: at once | 5 ms to 1 s, x2 | what always fails would keep a core busy |
+//! | [`LONG_BACKLOG`] | `processorListener`: a trace from 1,024 on | 1,024 | |
+//! | [`MIN_RESYNC_PERIOD`] | `minimumResyncPeriod` | 1 s | |
+//! | [`HANDLER_PANIC_PAUSE`] | `processorListener.run` | 1 s | |
+//! | [`SYNC_TIMEOUT`], [`SYNC_REFUSALS`] | none: `WaitForCacheSync` waits for ever | 2 min without progress, 3 | whoever waits wants to know why |
+//! | [`LINGER`] | none: informers run until their factory stops | 30 s | |
+//! | [`SHARED_DECODES`] | none: all objects are kept decoded | 64 events | |
+//! | [`SLOW_SHUTDOWN`] | none | 10 s | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 
 use std::time::Duration;
@@ -153,3 +160,20 @@ pub const PROCESS_RETRY: Duration = Duration::from_millis(5);
 pub const PROCESS_RETRY_MAX: Duration = Duration::from_secs(1);
 /// An empty queue keeps room for this many entries. More is given back.
 pub const QUEUE_KEPT_CAPACITY: usize = 1024;
+
+/// A handler that has this many events to hear is mentioned in the log.
+pub const LONG_BACKLOG: usize = 1024;
+/// The shortest time between two resyncs of a handler.
+pub const MIN_RESYNC_PERIOD: Duration = Duration::from_secs(1);
+/// How long a handler that panicked is left alone.
+pub const HANDLER_PANIC_PAUSE: Duration = Duration::from_secs(1);
+/// How long one waits for an informer's first list without progress.
+pub const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often in a row a server may say that a first list is not to be had (401, 403, 404) before those who wait are told.
+pub const SYNC_REFUSALS: u32 = 3;
+/// How long an informer runs on when nobody needs it any more.
+pub const LINGER: Duration = Duration::from_secs(30);
+/// What one handler decodes is shared with the others for this many events.
+pub const SHARED_DECODES: usize = 64;
+/// An informer that stops mentions handlers that have not returned for this long.
+pub const SLOW_SHUTDOWN: Duration = Duration::from_secs(10);

@@ -33,6 +33,10 @@ pub enum ErrorKind {
     Store,
     /// A watch ended within a second and without an event.
     VeryShortWatch,
+    /// What was waited for has not come in time: an informer that cannot get its first list, say. It goes on trying.
+    NotSynced,
+    /// What was asked is stopped, and stays so.
+    Stopped,
 }
 
 /// An error of a request, a stream or a configuration.
@@ -172,8 +176,9 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
             ErrorKind::Api => self.code().is_none_or(|code| code >= 500 || matches!(code, 408 | 410 | 429)),
-            ErrorKind::Connect | ErrorKind::Disconnected | ErrorKind::Timeout | ErrorKind::VeryShortWatch => true,
-            ErrorKind::Malformed | ErrorKind::Config | ErrorKind::Store => false,
+            ErrorKind::Connect | ErrorKind::Disconnected | ErrorKind::Timeout => true,
+            ErrorKind::VeryShortWatch | ErrorKind::NotSynced => true,
+            ErrorKind::Malformed | ErrorKind::Config | ErrorKind::Store | ErrorKind::Stopped => false,
         }
     }
 

@@ -15,6 +15,8 @@
 //! - [`store`]: where are the objects kept, and how are they found again? An [`Indexer`] finds them by key and by
 //!   whatever it was given an [`Index`] for.
 //! - [`lister`]: how does one read the objects of a kind? A [`Lister`] finds them by key, namespace, label and index.
+//! - [`informer`]: how does one hear of what changes? A [`SharedInformer`] puts all of the above together, and tells any
+//!   number of handlers.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -36,11 +38,17 @@ pub mod store;
 
 pub mod lister;
 
+pub mod informer;
+
 pub mod defaults;
 mod error;
 mod sync;
 
 pub use error::{Error, ErrorKind};
+pub use informer::{
+    Buffer, Cause, Event, EventHandler, EventStream, HandlerGuard, HandlerHandle, HandlerOptions, InformerBuilder,
+    InformerQueue, InformerStatus, SharedInformer,
+};
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
 pub use lister::{InvalidSelector, Lister, NamespaceLister, NotFound, Objects, Selector};
 pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
@@ -50,8 +58,8 @@ pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsu
 pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
 pub use source::{
     BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,
-    ListerWatcher, Listing, Packing, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, StreamingLists,
-    Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
+    ListerWatcher, Listing, Packing, PartitionSource, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch,
+    StreamingLists, Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
 };
 pub use store::{
     Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore, WaitError,

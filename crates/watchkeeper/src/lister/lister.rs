@@ -141,7 +141,7 @@ impl<K> Lister<K> {
 }
 
 /// `Meta<Pod>` of `a::Meta<b::c::Pod>`.
-fn without_paths(name: &str) -> Box<str> {
+pub(crate) fn without_paths(name: &str) -> Box<str> {
     let (mut short, mut word) = (String::new(), 0);
     for c in name.chars() {
         match c {

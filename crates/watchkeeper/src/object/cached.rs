@@ -1,8 +1,10 @@
 //! An object as a user's type sees it.
 
+use std::any::{Any, TypeId};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 
@@ -36,41 +38,75 @@ use super::{DecodeError, Object};
 /// # Ok(()) }
 /// ```
 pub struct Cached<K> {
+    memo: Arc<Memo>,
+    of: PhantomData<fn() -> K>,
+}
+
+/// An object and what was decoded of it, whatever the type: handlers of one event share one, also if they see it as
+/// different types.
+pub(crate) struct Memo {
     object: Object,
-    decoded: Arc<OnceLock<Result<Arc<K>, DecodeError>>>,
+    decoded: Mutex<Vec<(TypeId, Decoded)>>,
+}
+
+type Decoded = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
+
+impl Memo {
+    pub(crate) fn new(object: Object) -> Arc<Self> {
+        Arc::new(Self { object, decoded: Mutex::default() })
+    }
+
+    /// The object as a `K`. The lock is held while it is decoded, so that others who want it wait, and do not decode too.
+    fn decode<K: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<K>, DecodeError> {
+        if let Some(kept) = self.object.kept_decoded() {
+            return Ok(kept);
+        }
+        let mut all = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|(of, _)| *of == TypeId::of::<K>());
+        if let Some(known) = known.and_then(|(_, decoded)| match decoded {
+            Ok(object) => object.clone().downcast().ok().map(Ok),
+            Err(error) => Some(Err(error.clone())),
+        }) {
+            return known;
+        }
+        let decoded = self.object.decode().map(Arc::new);
+        let erased = decoded.clone().map(|object: Arc<K>| object as Arc<dyn Any + Send + Sync>);
+        all.push((TypeId::of::<K>(), erased));
+        decoded
+    }
 }
 
 impl<K> Cached<K> {
     pub(super) fn new(object: Object) -> Self {
-        Self { object, decoded: Arc::default() }
+        Self::of_memo(Memo::new(object))
+    }
+
+    pub(crate) fn of_memo(memo: Arc<Memo>) -> Self {
+        Self { memo, of: PhantomData }
     }
 
     /// The object, without a type.
     pub fn object(&self) -> &Object {
-        &self.object
+        &self.memo.object
     }
 
     /// The object, without a type. What was decoded is freed with the last clone of this handle.
     pub fn into_object(self) -> Object {
-        self.object
+        self.memo.object.clone()
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
     /// The decoded object. It is decoded once, however many ask and through whichever clone.
     pub fn decode(&self) -> Result<Arc<K>, DecodeError> {
-        let decode = || match self.object.kept_decoded() {
-            Some(kept) => Ok(kept),
-            None => self.object.decode().map(Arc::new),
-        };
-        self.decoded.get_or_init(decode).clone()
+        self.memo.decode()
     }
 }
 
 impl<K> Cached<K> {
     /// Decodes the body into any other type: a struct with the few fields that matter, say. Nothing of it is kept.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        self.object.decode()
+        self.memo.object.decode()
     }
 }
 
@@ -78,13 +114,13 @@ impl<K> Deref for Cached<K> {
     type Target = Object;
 
     fn deref(&self) -> &Object {
-        &self.object
+        &self.memo.object
     }
 }
 
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self { object: self.object.clone(), decoded: self.decoded.clone() }
+        Self { memo: self.memo.clone(), of: PhantomData }
     }
 }
 

@@ -24,6 +24,7 @@ mod text;
 mod version;
 
 pub use cached::Cached;
+pub(crate) use cached::Memo;
 pub use decode_error::DecodeError;
 pub use handle::Object;
 pub(crate) use handle::WeakObject;

@@ -15,8 +15,8 @@ use super::intake::{Intake, IntakeOptions};
 use super::list_reader::ListReader;
 use super::watch_reader::WatchReader;
 use super::{
-    Keep, ListOptions, ListPart, ListerWatcher, Listing, Packing, StreamingLists, Transform, WatchEvent, WatchStream,
-    body,
+    Keep, ListOptions, ListPart, ListerWatcher, Listing, Packing, PartitionSource, StreamingLists, Transform,
+    WatchEvent, WatchStream, body,
 };
 use crate::defaults::MAX_FRAME;
 use crate::{Error, ErrorKind, Indexer, Kind, KnownObjects, Object};
@@ -321,6 +321,24 @@ impl ListerWatcher for ListWatch {
 
     fn streaming_lists(&self) -> Option<&StreamingLists> {
         Some(&self.streaming)
+    }
+
+    fn namespaces(&self) -> Vec<Arc<str>> {
+        match &self.scope {
+            Scope::Namespaces(namespaces) => namespaces.iter().map(|name| name.as_str().into()).collect(),
+            Scope::All | Scope::Namespace(_) => Vec::new(),
+        }
+    }
+
+    fn into_partitions(self, store: &Arc<Indexer<Object>>) -> Vec<PartitionSource> {
+        let by_itself = |source: Self| PartitionSource {
+            namespace: match &source.scope {
+                Scope::Namespace(namespace) => Some(namespace.as_str().into()),
+                Scope::All | Scope::Namespaces(_) => None,
+            },
+            source: Arc::new(source),
+        };
+        self.for_store(store).partitions().into_iter().map(by_itself).collect()
     }
 }
 

@@ -40,6 +40,8 @@ mod scripted;
 mod transform;
 mod watch_reader;
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
@@ -54,7 +56,7 @@ pub use packer::Packing;
 pub use scripted::{Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, Verb};
 pub use transform::Transform;
 
-use crate::{Error, Object};
+use crate::{Error, Indexer, Object};
 
 /// Something that lists and watches one kind: client-go's `ListerWatcher`.
 pub trait ListerWatcher: Send + Sync {
@@ -72,9 +74,32 @@ pub trait ListerWatcher: Send + Sync {
     fn streaming_lists(&self) -> Option<&StreamingLists> {
         None
     }
+
+    /// The namespaces that have to be listed and watched each by itself, if there are several.
+    fn namespaces(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
+    /// The sources of an informer whose objects end up in `store`: one for each of the [`namespaces`](Self::namespaces), else
+    /// one for all.
+    fn into_partitions(self, store: &Arc<Indexer<Object>>) -> Vec<PartitionSource>
+    where
+        Self: Sized + 'static,
+    {
+        let _ = store;
+        vec![PartitionSource { namespace: None, source: Arc::new(self) }]
+    }
 }
 
-impl<T: ListerWatcher + ?Sized> ListerWatcher for std::sync::Arc<T> {
+/// A part of what an informer keeps, listed and watched by itself.
+pub struct PartitionSource {
+    /// The namespace that all of its objects are in. None for all that there is.
+    pub namespace: Option<Arc<str>>,
+    /// Where they come from.
+    pub source: Arc<dyn ListerWatcher>,
+}
+
+impl<T: ListerWatcher + ?Sized> ListerWatcher for Arc<T> {
     fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<Listing, Error>> {
         (**self).list(options)
     }

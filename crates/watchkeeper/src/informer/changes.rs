@@ -1,0 +1,155 @@
+//! What has happened in the cache, as it waits to be told.
+//!
+//! What the processor applies at once is one [`Changes`], shared by all handlers: each reads through it at its own pace. So
+//! telling a handler costs one pointer for a batch, and a list of a hundred thousand objects enters a buffer as one.
+//!
+//! Handlers of one event also share what one of them decodes. That is kept here, but only for what is new: if one handler
+//! decodes everything and another lags behind by ten thousand events, ten thousand decoded objects would wait with them.
+//! [`Recent`] lets go of what is older than the last [`SHARED_DECODES`](crate::defaults::SHARED_DECODES) events, and a
+//! handler that comes that late decodes again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::defaults::SHARED_DECODES;
+use crate::object::Memo;
+use crate::{Cached, Cause, Event, Object};
+
+/// One thing that happened to one object.
+#[derive(Clone)]
+pub(super) struct Change {
+    /// Before it. Of a deletion, the last state: the deletion's own if that is known.
+    pub(super) old: Option<Object>,
+    /// After it. None of a deletion.
+    pub(super) new: Option<Object>,
+    pub(super) cause: Cause,
+    pub(super) final_state_known: bool,
+    /// Old and new are the same state of the same object, which not everybody wants to hear of.
+    pub(super) unchanged: bool,
+}
+
+impl Change {
+    pub(super) fn added(object: Object, cause: Cause) -> Self {
+        Self { old: None, new: Some(object), cause, final_state_known: true, unchanged: false }
+    }
+
+    pub(super) fn deleted(last: Object, final_state_known: bool, cause: Cause) -> Self {
+        Self { old: Some(last), new: None, cause, final_state_known, unchanged: false }
+    }
+
+    pub(super) fn updated(old: Object, new: Object, cause: Cause) -> Self {
+        let unchanged = old.is_same_state(&new);
+        Self { old: Some(old), new: Some(new), cause, final_state_known: true, unchanged }
+    }
+
+    /// The object is another one than before, under the same name.
+    pub(super) fn is_successor(old: &Object, new: &Object) -> bool {
+        // A server that sends no uids at all cannot be understood that way.
+        matches!((old.uid(), new.uid()), (Some(old), Some(new)) if old != new)
+    }
+
+    /// As a handler is told. Both ends are none only for what never was, and that is no change.
+    pub(super) fn event<K>(&self, old: Option<Arc<Memo>>, new: Option<Arc<Memo>>) -> Option<Event<K>> {
+        let cause = self.cause;
+        let (old, new) = (old.map(Cached::of_memo), new.map(Cached::of_memo));
+        Some(match (old, new) {
+            (None, Some(object)) => Event::Added { object, cause },
+            (Some(old), Some(new)) => Event::Updated { old, new, cause },
+            (Some(last), None) => Event::Deleted { last, final_state_known: self.final_state_known, cause },
+            (None, None) => return None,
+        })
+    }
+}
+
+/// Memos of both ends of a change.
+type Memos = (Option<Arc<Memo>>, Option<Arc<Memo>>);
+
+/// Changes that were applied at once, in the order in which they are told.
+pub(super) struct Changes {
+    items: Vec<Change>,
+    unchanged: usize,
+    decodes: Mutex<Decodes>,
+}
+
+/// What handlers have been given, so that others are given the same: a window of a few around those that are ahead.
+#[derive(Default)]
+struct Decodes {
+    window: VecDeque<(usize, Memos)>,
+    over: bool,
+}
+
+impl Changes {
+    pub(super) fn new(items: Vec<Change>) -> Self {
+        let unchanged = items.iter().filter(|change| change.unchanged).count();
+        Self { items, unchanged, decodes: Mutex::default() }
+    }
+
+    pub(super) fn items(&self) -> &[Change] {
+        &self.items
+    }
+
+    /// How many there are for somebody who does or does not want to hear of what has not changed.
+    pub(super) fn count(&self, with_unchanged: bool) -> usize {
+        if with_unchanged { self.items.len() } else { self.items.len() - self.unchanged }
+    }
+
+    /// The event at a place, with objects that are shared with the others who are told of it.
+    pub(super) fn event<K>(&self, at: usize) -> Option<Event<K>> {
+        let change = &self.items[at];
+        let (old, new) = self.memos(at, change);
+        change.event(old, new)
+    }
+
+    fn memos(&self, at: usize, change: &Change) -> Memos {
+        let mut decodes = self.decodes();
+        if let Some((_, memos)) = decodes.window.iter().rev().find(|(known, _)| *known == at) {
+            return memos.clone();
+        }
+        let memos = (change.old.clone().map(Memo::new), change.new.clone().map(Memo::new));
+        let mut gone = None;
+        if !decodes.over {
+            if decodes.window.len() == SHARED_DECODES {
+                gone = decodes.window.pop_front();
+            }
+            decodes.window.push_back((at, memos.clone()));
+        }
+        drop(decodes);
+        drop(gone);
+        memos
+    }
+
+    fn let_go(&self) {
+        let mut decodes = self.decodes();
+        decodes.over = true;
+        let window = std::mem::take(&mut decodes.window);
+        drop(decodes);
+        drop(window);
+    }
+
+    fn decodes(&self) -> MutexGuard<'_, Decodes> {
+        self.decodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last changes, of which decoded objects are shared.
+#[derive(Default)]
+pub(super) struct Recent {
+    changes: VecDeque<(Weak<Changes>, usize)>,
+    total: usize,
+}
+
+impl Recent {
+    /// These are the newest now.
+    pub(super) fn push(&mut self, changes: &Arc<Changes>) {
+        let size = changes.items.len().min(SHARED_DECODES);
+        self.changes.push_back((Arc::downgrade(changes), size));
+        self.total += size;
+        while self.total > SHARED_DECODES && self.changes.len() > 1 {
+            let Some((oldest, size)) = self.changes.pop_front() else { break };
+            self.total -= size;
+            if let Some(oldest) = oldest.upgrade() {
+                oldest.let_go();
+            }
+        }
+    }
+}

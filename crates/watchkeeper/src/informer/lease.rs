@@ -1,0 +1,97 @@
+//! Who needs an informer?
+//!
+//! Informers, listers, streams and running handlers hold a [`Lease`]. With the last of them an informer is unused, and stops
+//! after a while. Who comes in the meantime keeps it; who comes later gets a new one, from a factory.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::core::Core;
+
+/// Keeps an informer running.
+pub(crate) struct Lease(Arc<Core>);
+
+#[derive(Default)]
+pub(super) struct Leases {
+    state: Mutex<State>,
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    count: usize,
+    /// There will be no others.
+    closed: bool,
+}
+
+impl Leases {
+    /// Returns when nobody has held one for so long. From then on nobody can get one.
+    pub(super) async fn until_unused(&self, linger: Duration) {
+        loop {
+            while self.state().count > 0 {
+                self.bell.notified().await;
+            }
+            tokio::time::sleep(linger).await;
+            let mut state = self.state();
+            if state.count == 0 {
+                state.closed = true;
+                return;
+            }
+        }
+    }
+
+    /// Nobody can get one any more.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+    }
+
+    pub(super) fn are_any(&self) -> bool {
+        self.state().count > 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    /// None if the informer is stopping, or has stopped.
+    pub(crate) fn of(core: &Arc<Core>) -> Option<Self> {
+        let mut state = core.leases.state();
+        if state.closed {
+            return None;
+        }
+        state.count += 1;
+        drop(state);
+        Some(Self(core.clone()))
+    }
+
+    /// The first one of an informer that has just been made.
+    pub(super) fn first(core: Arc<Core>) -> Self {
+        core.leases.state().count += 1;
+        Self(core)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0
+    }
+}
+
+impl Clone for Lease {
+    fn clone(&self) -> Self {
+        self.0.leases.state().count += 1;
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut state = self.0.leases.state();
+        state.count -= 1;
+        if state.count == 0 {
+            self.0.leases.bell.notify_one();
+        }
+    }
+}

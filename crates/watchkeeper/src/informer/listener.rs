@@ -1,0 +1,294 @@
+//! One handler's place at the informer: what waits for it, and how far it has come.
+//!
+//! The processor puts things in, under a lock that nobody holds for long; the handler's own task takes them out. So the
+//! watch never waits for a handler, and no handler waits for another.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::buffer::{Buffer, Notice, Waiting};
+use super::changes::Changes;
+use super::flag::Flag;
+use super::run::Runner;
+use crate::defaults::LONG_BACKLOG;
+use crate::{Cached, Cause, Event, Object, Snapshot};
+
+/// What the processor knows of a handler.
+pub(crate) struct Listener {
+    pub(crate) name: Box<str>,
+    waiting: Mutex<Waiting>,
+    bell: Notify,
+    /// Events that the handler's task has taken out, as part of a notice, and not come to yet.
+    in_hand: AtomicUsize,
+    pub(super) delivered: AtomicU64,
+    pub(super) panics: AtomicU64,
+    with_unchanged: bool,
+    /// It was said that the backlog is long.
+    warned: AtomicBool,
+    resync: Option<Mutex<Resync>>,
+    /// A resync waits, or is being told.
+    resyncing: AtomicBool,
+    /// It has been told all that there was at first.
+    pub(super) synced: Flag,
+    /// Nothing more is to be told.
+    pub(super) removed: Flag,
+    /// The handler will not be called any more, and is dropped.
+    pub(super) done: Flag,
+    /// The handler, until it is started.
+    runner: Mutex<Option<Runner>>,
+}
+
+struct Resync {
+    period: Duration,
+    next: Instant,
+}
+
+impl Listener {
+    pub(super) fn new(name: Box<str>, buffer: Buffer, resync: Option<Duration>, tell_unchanged: bool) -> Self {
+        let with_unchanged = tell_unchanged || resync.is_some();
+        let resync =
+            resync.map(|period| Mutex::new(Resync { period, next: crate::source::later(Instant::now(), period) }));
+        Self {
+            name,
+            waiting: Mutex::new(Waiting::new(buffer, with_unchanged)),
+            bell: Notify::new(),
+            in_hand: AtomicUsize::new(0),
+            delivered: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+            with_unchanged,
+            warned: AtomicBool::new(false),
+            resync,
+            resyncing: AtomicBool::new(false),
+            synced: Flag::default(),
+            removed: Flag::default(),
+            done: Flag::default(),
+            runner: Mutex::new(None),
+        }
+    }
+
+    /// Wants to hear of objects that a list found unchanged.
+    pub(super) fn hears_unchanged(&self) -> bool {
+        self.with_unchanged
+    }
+
+    pub(super) fn tell(&self, changes: &Arc<Changes>) {
+        self.put(|waiting| waiting.push_changes(changes));
+    }
+
+    /// All of these are told as they are: as additions to one who comes, as changes that are none at a resync.
+    pub(super) fn replay(&self, objects: Snapshot<Object>, cause: Cause) {
+        if !objects.is_empty() {
+            self.put(|waiting| waiting.push(Notice::Replay { objects, cause }));
+        }
+    }
+
+    /// Behind this, it knows all that there was at first.
+    pub(super) fn mark_synced(&self) {
+        self.put(|waiting| waiting.push(Notice::Synced));
+    }
+
+    fn put(&self, put: impl FnOnce(&mut Waiting)) {
+        if self.removed.is_raised() {
+            return;
+        }
+        let mut waiting = self.waiting();
+        put(&mut waiting);
+        let (len, rings) = (waiting.len(), !waiting.is_empty());
+        drop(waiting);
+        if rings {
+            self.bell.notify_one();
+        }
+        if len >= LONG_BACKLOG && !self.warned.swap(true, Relaxed) {
+            tracing::warn!(
+                handler = &*self.name,
+                backlog = len,
+                "a handler does not keep up, and what it has not heard waits"
+            );
+        } else if len < LONG_BACKLOG / 2 && self.warned.load(Relaxed) {
+            self.warned.store(false, Relaxed);
+        }
+    }
+
+    /// When the next resync is due, if there is one to come.
+    pub(super) fn next_resync(&self) -> Option<Instant> {
+        let next = lock(self.resync.as_ref()?).next;
+        (!self.removed.is_raised()).then_some(next)
+    }
+
+    /// If a resync is due now, tells all of `objects` again, unless the last resync has not been told yet. Either way the
+    /// next one is due a period later.
+    pub(super) fn resync_if_due(&self, now: Instant, objects: impl FnOnce() -> Snapshot<Object>) {
+        let Some(resync) = &self.resync else { return };
+        let mut resync = lock(resync);
+        if resync.next > now {
+            return;
+        }
+        // From when it was due, so that it does not drift; but what was missed is not made up for.
+        let on_time = crate::source::later(resync.next, resync.period);
+        resync.next = if on_time > now { on_time } else { crate::source::later(now, resync.period) };
+        drop(resync);
+        if !self.resyncing.swap(true, Relaxed) {
+            let objects = objects();
+            if objects.is_empty() {
+                self.resyncing.store(false, Relaxed);
+            } else {
+                self.replay(objects, Cause::Resync);
+            }
+        }
+    }
+
+    /// How many events it has not been told yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.waiting().len() + self.in_hand.load(Relaxed)
+    }
+
+    /// Nothing more is told, and what waits is dropped.
+    pub(super) fn remove(&self) {
+        self.removed.raise();
+        let waiting = std::mem::replace(&mut *self.waiting(), Waiting::new(Buffer::EveryEvent, false));
+        self.in_hand.store(0, Relaxed);
+        drop(waiting);
+        // One that was never started is done, and dropping it says so.
+        drop(self.take_runner());
+    }
+
+    pub(super) fn put_runner(&self, runner: Runner) {
+        *lock(&self.runner) = Some(runner);
+        // It may have been removed meanwhile, from another thread.
+        if self.removed.is_raised() {
+            drop(self.take_runner());
+        }
+    }
+
+    pub(super) fn take_runner(&self) -> Option<Runner> {
+        lock(&self.runner).take()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The handler's side: takes events out, one after the other. With it the listener ends.
+pub(super) struct Inbox {
+    listener: Arc<Listener>,
+    hand: Hand,
+}
+
+/// What was taken out last, and how far it has been told.
+enum Hand {
+    Empty,
+    Changes(Arc<Changes>, usize),
+    Replay { objects: Snapshot<Object>, cause: Cause, place: usize },
+}
+
+impl Inbox {
+    pub(super) fn new(listener: Arc<Listener>) -> Self {
+        Self { listener, hand: Hand::Empty }
+    }
+
+    pub(super) fn listener(&self) -> &Arc<Listener> {
+        &self.listener
+    }
+
+    /// The next event, as soon as there is one. None when the handler has been removed. Dropping the future loses nothing.
+    ///
+    /// Asking for the next says that the one before has been dealt with.
+    pub(super) async fn next<K>(&mut self) -> Option<Event<K>> {
+        loop {
+            // A handler that always finds something must let others run now and then.
+            tokio::task::coop::consume_budget().await;
+            if self.listener.removed.is_raised() {
+                self.hand = Hand::Empty;
+                return None;
+            }
+            if let Some(event) = self.from_hand() {
+                self.listener.delivered.fetch_add(1, Relaxed);
+                return Some(event);
+            }
+            if let Some(event) = self.take() {
+                self.listener.delivered.fetch_add(1, Relaxed);
+                return Some(event);
+            }
+            if matches!(self.hand, Hand::Empty) && self.listener.waiting().is_empty() {
+                // There is one who takes: a bell that rings before this waits is remembered.
+                tokio::select! {
+                    () = self.listener.bell.notified() => {}
+                    () = self.listener.removed.raised() => {}
+                }
+            }
+        }
+    }
+
+    /// Takes the next notice into the hand; the event, if it is just one.
+    fn take<K>(&mut self) -> Option<Event<K>> {
+        let mut waiting = self.listener.waiting();
+        let notice = waiting.pop()?;
+        // Before the lock is released, so that nobody counts too few.
+        let in_hand = if matches!(notice, Notice::Change(_)) { 0 } else { waiting.size(&notice) };
+        self.listener.in_hand.store(in_hand, Relaxed);
+        drop(waiting);
+        match notice {
+            Notice::Synced => self.listener.synced.raise(),
+            Notice::Changes(changes) => self.hand = Hand::Changes(changes, 0),
+            Notice::Replay { objects, cause } => self.hand = Hand::Replay { objects, cause, place: 0 },
+            Notice::Change(change) => {
+                let (old, new) = (change.old.clone(), change.new.clone());
+                return change.event(old.map(crate::object::Memo::new), new.map(crate::object::Memo::new));
+            }
+        }
+        None
+    }
+
+    /// The next event of what is in the hand. What is at its end is dropped.
+    fn from_hand<K>(&mut self) -> Option<Event<K>> {
+        let event = match &mut self.hand {
+            Hand::Empty => return None,
+            Hand::Changes(changes, at) => loop {
+                let Some(change) = changes.items().get(*at) else { break None };
+                *at += 1;
+                if (self.listener.with_unchanged || !change.unchanged)
+                    && let Some(event) = changes.event(*at - 1)
+                {
+                    break Some(event);
+                }
+            },
+            Hand::Replay { objects, cause, place } => loop {
+                let Some(slot) = objects.place(*place) else { break None };
+                *place += 1;
+                let Some(object) = slot else { continue };
+                let object: Cached<K> = object.clone().typed();
+                break Some(match cause {
+                    Cause::Resync => Event::Updated { old: object.clone(), new: object, cause: *cause },
+                    cause => Event::Added { object, cause: *cause },
+                });
+            },
+        };
+        if event.is_some() {
+            // Removal may have made it zero already.
+            let _gone = self.listener.in_hand.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(1)));
+        } else {
+            if matches!(self.hand, Hand::Replay { cause: Cause::Resync, .. }) {
+                self.listener.resyncing.store(false, Relaxed);
+            }
+            self.hand = Hand::Empty;
+        }
+        event
+    }
+}
+
+/// However the handler's task ends, the processor shall not go on collecting for it.
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.listener.remove();
+        self.listener.done.raise();
+    }
+}

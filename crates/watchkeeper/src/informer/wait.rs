@@ -1,0 +1,91 @@
+//! Waiting for the first list.
+
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tokio::time::Instant;
+
+use super::core::{Core, Partition};
+use crate::defaults::SYNC_REFUSALS;
+use crate::{Error, ErrorKind};
+
+impl Core {
+    /// Returns when each partition has had its first list; or with what keeps one from it.
+    pub(crate) async fn wait_synced(&self) -> Result<(), Error> {
+        // Objects received are progress. How many is looked at now and then.
+        let (look, mut last_progress, mut seen) = (self.sync_timeout / 8, Instant::now(), self.received());
+        loop {
+            let mut refused = pin!(self.refused.notified());
+            refused.as_mut().enable();
+            if let Some(refusal) = self.refusal() {
+                return Err(refusal);
+            }
+            tokio::select! {
+                biased;
+                () = self.processor.synced.raised() => return Ok(()),
+                () = self.stopped.raised() => return Err(self.is_over("there will be no list")),
+                () = &mut refused => {}
+                () = tokio::time::sleep(look) => {
+                    let received = self.received();
+                    if received != seen {
+                        (seen, last_progress) = (received, Instant::now());
+                    } else if last_progress.elapsed() >= self.sync_timeout {
+                        return Err(self.no_progress());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Anything else than the last time means progress.
+    fn received(&self) -> u64 {
+        let of = |partition: &Partition| {
+            let status = partition.status.get();
+            status.listed_objects + status.events
+        };
+        self.partitions.iter().map(of).sum()
+    }
+
+    /// The server has refused a first list so often that waiting is no use.
+    fn refusal(&self) -> Option<Error> {
+        if self.processor.synced.is_raised() {
+            return None;
+        }
+        let is_refused = |partition: &&Partition| partition.refusals.load(Relaxed) >= SYNC_REFUSALS;
+        let refused = self.partitions.iter().find(is_refused)?;
+        // It says which request, what the server answered, and what to do.
+        refused.status.get().last_error.map(|(error, _)| error)
+    }
+
+    fn no_progress(&self) -> Error {
+        let (name, timeout) = (&self.name, self.sync_timeout);
+        if !self.is_started() {
+            return Error::new(
+                ErrorKind::NotSynced,
+                format_args!(
+                    "the informer of {name} has not been started for {timeout:?}: call start() of it or of its factory, again \
+                     if it was added since the last time"
+                ),
+            );
+        }
+        let waiting = self.partitions.iter().enumerate().filter(|(at, _)| !self.processor.is_partition_synced(*at));
+        let describe = |(_, partition): (usize, &Partition)| {
+            let status = partition.status.get();
+            let error = status.last_error.map_or_else(String::new, |(error, _)| format!(", after the error: {error}"));
+            format!(
+                "{}: {:?}, {} objects so far{error}",
+                partition.source.description(),
+                status.phase,
+                status.listed_objects
+            )
+        };
+        let waiting: Vec<String> = waiting.map(describe).collect();
+        Error::new(
+            ErrorKind::NotSynced,
+            format_args!(
+                "the informer of {name} has not received anything for {timeout:?}, and goes on trying ({})",
+                waiting.join("; ")
+            ),
+        )
+    }
+}
