@@ -17,6 +17,8 @@
 //! - [`lister`]: how does one read the objects of a kind? A [`Lister`] finds them by key, namespace, label and index.
 //! - [`informer`]: how does one hear of what changes? A [`SharedInformer`] puts all of the above together, and tells any
 //!   number of handlers.
+//! - [`factory`]: how do the parts of a program share their informers? An [`InformerFactory`] gives the same one to all who
+//!   ask for the same objects.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -40,11 +42,14 @@ pub mod lister;
 
 pub mod informer;
 
+pub mod factory;
+
 pub mod defaults;
 mod error;
 mod sync;
 
 pub use error::{Error, ErrorKind};
+pub use factory::{InformerFactory, InformerFactoryBuilder, InformerMaker, InformerOptions, Subject, SyncResult};
 pub use informer::{
     Buffer, Cause, Event, EventHandler, EventStream, HandlerGuard, HandlerHandle, HandlerOptions, InformerBuilder,
     InformerQueue, InformerStatus, SharedInformer,

@@ -46,7 +46,7 @@ pub struct InformerBuilder<K> {
 }
 
 impl<K> InformerBuilder<K> {
-    pub(super) fn new(source: impl ListerWatcher + 'static) -> Self {
+    pub(crate) fn of_source(source: impl ListerWatcher + 'static) -> Self {
         Self {
             name: source.description().into(),
             partitioned: source.namespaces().len() > 1,

@@ -206,6 +206,10 @@ impl Core {
         self.stopped.is_raised()
     }
 
+    pub(crate) fn has_synced(&self) -> bool {
+        self.processor.synced.is_raised()
+    }
+
     /// Somebody holds it, or has a handler in it.
     pub(crate) fn is_needed(&self) -> bool {
         self.leases.are_any() || !self.processor.listeners().is_empty()

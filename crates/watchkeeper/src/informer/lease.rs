@@ -69,7 +69,7 @@ impl Lease {
     }
 
     /// The first one of an informer that has just been made.
-    pub(super) fn first(core: Arc<Core>) -> Self {
+    pub(crate) fn first(core: Arc<Core>) -> Self {
         core.leases.state().count += 1;
         Self(core)
     }

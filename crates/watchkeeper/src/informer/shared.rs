@@ -39,7 +39,7 @@ impl<K> SharedInformer<K> {
 
     /// Begins an informer of what `source` lists and watches: a [`ListWatch`](crate::ListWatch), as a rule.
     pub fn builder(source: impl ListerWatcher + 'static) -> InformerBuilder<K> {
-        InformerBuilder::new(source)
+        InformerBuilder::of_source(source)
     }
 
     pub(crate) fn of_lease(lease: Lease) -> Self {
@@ -125,7 +125,7 @@ impl<K> SharedInformer<K> {
     /// The first list has been applied to the store, of each namespace if there are several. It stays so. Handlers may still
     /// have to hear of it: [`HandlerHandle::has_synced`].
     pub fn has_synced(&self) -> bool {
-        self.core().processor.synced.is_raised()
+        self.core().has_synced()
     }
 
     /// Waits for the first list, and gives a lister.

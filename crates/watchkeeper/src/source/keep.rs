@@ -46,7 +46,7 @@ impl Keep {
     }
 
     /// What is kept of a kind if nobody says.
-    pub(super) fn default_for(resource: &ApiResource) -> Self {
+    pub(crate) fn default_for(resource: &ApiResource) -> Self {
         let is_secret = resource.group.is_empty() && resource.plural == "secrets";
         if is_secret { Self::Raw } else { Self::Packed }
     }

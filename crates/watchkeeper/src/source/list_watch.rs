@@ -22,7 +22,7 @@ use crate::defaults::MAX_FRAME;
 use crate::{Error, ErrorKind, Indexer, Kind, KnownObjects, Object};
 
 /// Which objects of a kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Scope {
     /// Those of all namespaces, or of a cluster-scoped kind.
     #[default]
@@ -61,7 +61,7 @@ pub struct ListWatch {
     intake: Arc<OnceLock<Arc<Intake>>>,
 }
 
-type Tweak = dyn Fn(&mut ListOptions) + Send + Sync;
+pub(crate) type Tweak = dyn Fn(&mut ListOptions) + Send + Sync;
 
 impl ListWatch {
     /// The kind that `resource` describes.

@@ -50,6 +50,7 @@ pub use client::client_over;
 pub use client::{ClientOptions, client, client_with};
 pub use events::{BadObject, Bookmark, ListMetadata, ListPart, WatchEvent};
 pub use keep::{DecodeInto, Keep};
+pub(crate) use list_watch::Tweak;
 pub use list_watch::{ListWatch, Scope};
 pub use options::{ListOptions, VersionMatch};
 pub use packer::Packing;

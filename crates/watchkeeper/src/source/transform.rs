@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
@@ -39,7 +39,15 @@ struct Failed;
 impl Transform {
     /// Drops `metadata.managedFields`, which is two fifths of a pod and nothing that a controller looks at.
     pub fn strip_managed_fields() -> Self {
-        Self { run: Arc::new(|json| without_managed_fields(json).map_err(|_| Failed)), keeps_header: true }
+        // One for all, so that it is the same whoever asks for it.
+        static RUN: LazyLock<Arc<Run>> =
+            LazyLock::new(|| Arc::new(|json| without_managed_fields(json).map_err(|_| Failed)));
+        Self { run: RUN.clone(), keeps_header: true }
+    }
+
+    /// The two are clones of one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.run, &other.run)
     }
 
     /// Changes the JSON itself; `None` leaves it as it is.

@@ -1,0 +1,358 @@
+//! Makes informers, one for each subject.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures::future::join_all;
+use kube_client::{Client, Config};
+use kube_core::{ApiResource, DynamicObject, PartialObjectMeta};
+use tokio_util::sync::CancellationToken;
+
+use super::{InformerOptions, Subject, SyncResult};
+use crate::informer::core::Core;
+use crate::informer::lease::Lease;
+use crate::{Error, ErrorKind, InformerBuilder, Kind, SharedInformer, StreamingLists};
+
+/// Makes informers, and gives the same one to all who ask for the same objects: client-go's `SharedInformerFactory`,
+/// `DynamicSharedInformerFactory` and its metadata-only sister in one. Cheap to clone.
+///
+/// See [the module](crate::factory) for an example.
+#[derive(Clone)]
+pub struct InformerFactory(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    defaults: InformerOptions,
+    kinds: HashMap<(String, String), InformerOptions>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    informers: BTreeMap<Subject, Entry>,
+    /// What is known of the server's streaming lists, by group and plural.
+    streaming: HashMap<(String, String), StreamingLists>,
+    shut_down: bool,
+}
+
+impl State {
+    /// Somebody's share in the informer of a subject, if there is one that runs or can be started.
+    fn lease(&self, subject: &Subject) -> Option<Lease> {
+        Lease::of(&self.informers.get(subject)?.core()?)
+    }
+}
+
+struct Entry {
+    core: Held,
+    options: InformerOptions,
+}
+
+/// Before its start nobody but the factory may hold an informer with handlers; from then on it holds itself, for as long as
+/// it is needed.
+enum Held {
+    Waiting(Arc<Core>),
+    Started(Weak<Core>),
+}
+
+impl Entry {
+    fn core(&self) -> Option<Arc<Core>> {
+        match &self.core {
+            Held::Waiting(core) => Some(core.clone()),
+            Held::Started(core) => core.upgrade(),
+        }
+    }
+}
+
+/// Options of an [`InformerFactory`].
+#[must_use]
+pub struct InformerFactoryBuilder {
+    client: Client,
+    defaults: InformerOptions,
+    kinds: HashMap<(String, String), InformerOptions>,
+}
+
+impl InformerFactoryBuilder {
+    /// What holds for all informers that do not say otherwise.
+    pub fn defaults(mut self, options: InformerOptions) -> Self {
+        self.defaults = options;
+        self
+    }
+
+    /// What holds for the informers of a kind that do not say otherwise: client-go's `WithCustomResyncConfig`, for all options.
+    pub fn kind<K: Kind>(self, options: InformerOptions) -> Self {
+        self.resource(&K::resource(), options)
+    }
+
+    /// The same for a kind that is known at run time.
+    pub fn resource(mut self, resource: &ApiResource, options: InformerOptions) -> Self {
+        self.kinds.insert((resource.group.clone(), resource.plural.clone()), options);
+        self
+    }
+
+    /// The factory.
+    pub fn build(self) -> InformerFactory {
+        let Self { client, defaults, kinds } = self;
+        InformerFactory(Arc::new(Shared { client, defaults, kinds, state: Mutex::default() }))
+    }
+}
+
+impl InformerFactory {
+    /// A factory for the cluster of the kubeconfig, or the one that this runs in.
+    pub async fn try_default() -> Result<Self, Error> {
+        let config = Config::infer().await.map_err(|_| {
+            // The reasons for which there is neither may quote what is in the kubeconfig.
+            Error::new(
+                ErrorKind::Config,
+                "there is no cluster to talk to: no kubeconfig that can be read, and no service account; set KUBECONFIG",
+            )
+        })?;
+        Ok(Self::new(crate::client(config)?))
+    }
+
+    /// A factory for the cluster that `client` talks to, best one of [`watchkeeper::client`](crate::client)'s.
+    pub fn new(client: Client) -> Self {
+        Self::builder(client).build()
+    }
+
+    /// Begins a factory with options.
+    pub fn builder(client: Client) -> InformerFactoryBuilder {
+        InformerFactoryBuilder { client, defaults: InformerOptions::new(), kinds: HashMap::new() }
+    }
+
+    /// The client, for requests of one's own.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// The informer of a kind. If there is none yet, it is made, and runs from the next [`start`](Self::start) on.
+    pub fn informer<K: Kind>(&self) -> SharedInformer<K> {
+        SharedInformer::of_lease(self.get(&K::resource(), false))
+    }
+
+    /// The informer of a kind with these options. An error if there is one for the same objects, with others.
+    pub fn informer_with<K: Kind>(&self, options: InformerOptions) -> Result<SharedInformer<K>, Error> {
+        self.get_with(&K::resource(), false, options).map(SharedInformer::of_lease)
+    }
+
+    /// The informer of a kind that is known at run time: client-go's `ForResource`, and all that its dynamic factory makes.
+    pub fn informer_for(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
+        SharedInformer::of_lease(self.get(resource, false))
+    }
+
+    /// The same with options: see [`informer_with`](Self::informer_with).
+    pub fn informer_for_with(
+        &self,
+        resource: &ApiResource,
+        options: InformerOptions,
+    ) -> Result<SharedInformer<DynamicObject>, Error> {
+        self.get_with(resource, false, options).map(SharedInformer::of_lease)
+    }
+
+    /// An informer of the metadata of a kind's objects, which is all that the server sends of them.
+    pub fn metadata<K: Kind>(&self) -> SharedInformer<PartialObjectMeta<K>> {
+        SharedInformer::of_lease(self.get(&K::resource(), true))
+    }
+
+    /// The same with options: see [`informer_with`](Self::informer_with).
+    pub fn metadata_with<K: Kind>(
+        &self,
+        options: InformerOptions,
+    ) -> Result<SharedInformer<PartialObjectMeta<K>>, Error> {
+        self.get_with(&K::resource(), true, options).map(SharedInformer::of_lease)
+    }
+
+    /// An informer of the metadata of objects whose kind is known at run time.
+    pub fn metadata_for(&self, resource: &ApiResource) -> SharedInformer<PartialObjectMeta<DynamicObject>> {
+        SharedInformer::of_lease(self.get(resource, true))
+    }
+
+    /// The same with options: see [`informer_with`](Self::informer_with).
+    pub fn metadata_for_with(
+        &self,
+        resource: &ApiResource,
+        options: InformerOptions,
+    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, Error> {
+        self.get_with(resource, true, options).map(SharedInformer::of_lease)
+    }
+
+    /// The informer under a name, which `make` makes if there is none: client-go's `InformerFor`. For sources and options that
+    /// a factory does not know of; it is started, waited for and shut down with the others. The factory's defaults hold for
+    /// what the informer itself can be told, unless `make` says otherwise.
+    pub fn informer_from<K>(
+        &self,
+        name: impl Into<String>,
+        make: impl FnOnce(InformerMaker) -> InformerBuilder<K>,
+    ) -> SharedInformer<K> {
+        let subject = Subject::special(name.into());
+        let maker = InformerMaker { client: self.client().clone(), defaults: self.0.defaults.clone() };
+        SharedInformer::of_lease(self.lease(subject, InformerOptions::new(), || make(maker).build_core()))
+    }
+
+    fn get(&self, resource: &ApiResource, metadata_only: bool) -> Lease {
+        let options = self.options_for(resource, InformerOptions::new());
+        self.make(resource, metadata_only, &options)
+    }
+
+    fn get_with(&self, resource: &ApiResource, metadata_only: bool, asked: InformerOptions) -> Result<Lease, Error> {
+        let options = self.options_for(resource, asked.clone());
+        let subject = Subject::new(resource, metadata_only, &options);
+        let lease = self.make(resource, metadata_only, &options);
+        let state = self.state();
+        let missing = state.informers.get(&subject).map(|entry| asked.missing_in(&entry.options)).unwrap_or_default();
+        drop(state);
+        if missing.is_empty() {
+            return Ok(lease);
+        }
+        Err(Error::new(
+            ErrorKind::Config,
+            format_args!(
+                "there is an informer of {subject} already, with other options ({}): ask without them, or before the others do",
+                missing.join(", ")
+            ),
+        ))
+    }
+
+    fn make(&self, resource: &ApiResource, metadata_only: bool, options: &InformerOptions) -> Lease {
+        let subject = Subject::new(resource, metadata_only, options);
+        let name: Arc<str> = subject.to_string().into();
+        self.lease(subject, options.clone().settled(resource), || {
+            let key = (resource.group.clone(), resource.plural.clone());
+            let streaming = self.state().streaming.entry(key).or_default().clone();
+            let source = options.source(self.client().clone(), resource, metadata_only, &streaming);
+            let mut builder = options.apply(InformerBuilder::<()>::of_source(source)).name(name);
+            if !resource.kind.is_empty() {
+                builder = builder.kind(resource.kind.as_str());
+            }
+            builder.build_core()
+        })
+    }
+
+    /// Somebody's share in the informer of a subject, which is made if there is none that runs or can be started.
+    fn lease(&self, subject: Subject, options: InformerOptions, make: impl FnOnce() -> Arc<Core>) -> Lease {
+        if let Some(lease) = self.state().lease(&subject) {
+            return lease;
+        }
+        // Without the lock: whoever makes it may ask the factory for others.
+        let core = make();
+        let made = Lease::first(core.clone());
+        let mut state = self.state();
+        if let Some(lease) = state.lease(&subject) {
+            // Somebody was faster.
+            drop(state);
+            return lease;
+        }
+        if state.shut_down {
+            drop(state);
+            core.stop();
+            return made;
+        }
+        let before = state.informers.insert(subject, Entry { core: Held::Waiting(core), options });
+        drop(state);
+        drop(before);
+        made
+    }
+
+    fn options_for(&self, resource: &ApiResource, asked: InformerOptions) -> InformerOptions {
+        let kind = self.0.kinds.get(&(resource.group.clone(), resource.plural.clone()));
+        let of_kind = kind.cloned().unwrap_or_default();
+        asked.or(&of_kind).or(&self.0.defaults)
+    }
+
+    /// Starts the informers that have not been started, on the tokio runtime that this is called in; outside of one that is
+    /// an error. Call it again after others have been asked for. An informer that nobody holds and that has no handler is not
+    /// started.
+    ///
+    /// They go on until `token` is cancelled, [`shutdown`](Self::shutdown) is called, or nobody needs them any more.
+    pub fn start(&self, token: CancellationToken) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.shut_down {
+            return Err(Error::new(
+                ErrorKind::Stopped,
+                "the factory has been shut down, and starts no informers any more",
+            ));
+        }
+        let mut unneeded = Vec::new();
+        let mut result = Ok(());
+        state.informers.retain(|_, entry| match &entry.core {
+            Held::Started(core) => core.strong_count() > 0,
+            Held::Waiting(core) if core.is_needed() => {
+                match core.start(token.clone()) {
+                    Ok(()) => entry.core = Held::Started(Arc::downgrade(core)),
+                    Err(error) => result = Err(error),
+                }
+                true
+            }
+            Held::Waiting(core) => {
+                unneeded.push(core.clone());
+                false
+            }
+        });
+        drop(state);
+        drop(unneeded);
+        result
+    }
+
+    /// For each informer that was started, whether its first list has come.
+    pub fn synced(&self) -> BTreeMap<Subject, bool> {
+        self.started().into_iter().map(|(subject, core)| (subject, core.has_synced())).collect()
+    }
+
+    /// Waits for the first lists of all informers that were started, at once: client-go's `WaitForCacheSync`. See
+    /// [`SharedInformer::synced`] for when it gives up one. Handlers may still have to hear of what came.
+    pub async fn wait_synced(&self) -> SyncResult {
+        let waits =
+            self.started().into_iter().map(|(subject, core)| async move { (subject, core.wait_synced().await) });
+        SyncResult { informers: join_all(waits).await.into_iter().collect() }
+    }
+
+    /// Stops all informers, and waits until nothing is left of them. The factory starts no others.
+    pub async fn shutdown(&self) {
+        let mut state = self.state();
+        state.shut_down = true;
+        let informers = std::mem::take(&mut state.informers);
+        drop(state);
+        let cores: Vec<Arc<Core>> = informers.into_values().filter_map(|entry| entry.core()).collect();
+        for core in &cores {
+            core.stop();
+        }
+        join_all(cores.iter().map(|core| core.until_stopped())).await;
+    }
+
+    /// What there are informers for: those that run, and those that wait to be started.
+    pub fn subjects(&self) -> Vec<Subject> {
+        let state = self.state();
+        let living = state.informers.iter().filter(|(_, entry)| entry.core().is_some_and(|core| !core.is_stopped()));
+        living.map(|(subject, _)| subject.clone()).collect()
+    }
+
+    fn started(&self) -> Vec<(Subject, Arc<Core>)> {
+        let state = self.state();
+        let started = state.informers.iter().filter(|(_, entry)| matches!(entry.core, Held::Started(_)));
+        started.filter_map(|(subject, entry)| Some((subject.clone(), entry.core()?))).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an informer can be made with by [`InformerFactory::informer_from`].
+pub struct InformerMaker {
+    /// The factory's client.
+    pub client: Client,
+    defaults: InformerOptions,
+}
+
+impl InformerMaker {
+    /// Begins an informer of what `source` lists and watches, with the factory's defaults.
+    pub fn informer<K>(&self, source: impl crate::ListerWatcher + 'static) -> InformerBuilder<K> {
+        self.defaults.apply(SharedInformer::builder(source))
+    }
+}
+
+impl fmt::Debug for InformerFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InformerFactory").field("subjects", &self.subjects()).finish_non_exhaustive()
+    }
+}
