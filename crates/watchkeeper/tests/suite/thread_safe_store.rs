@@ -164,7 +164,7 @@ fn a_value_on_which_an_index_function_panics_is_stored_without_values_in_that_in
 }
 
 /// Panics when it comes to a bad one.
-fn no_bad_words(text: &String) -> impl Iterator<Item = String> {
+fn no_bad_words(text: &String) -> impl Iterator<Item = String> + use<> {
     split(text).into_iter().inspect(|word| assert_ne!(word, "bad"))
 }
 
