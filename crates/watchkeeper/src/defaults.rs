@@ -35,6 +35,7 @@
 //! | [`LINGER`] | none: informers run until their factory stops | 30 s | |
 //! | [`SHARED_DECODES`] | none: all objects are kept decoded | 64 events | |
 //! | [`SLOW_SHUTDOWN`] | none | 10 s | |
+//! | [`SYNCED_POLL`] | `syncedPollPeriod` | 100 ms | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 
 use std::time::Duration;
@@ -158,6 +159,8 @@ pub const SLOW_POP_DEPTH: usize = 10;
 pub const PROCESS_RETRY: Duration = Duration::from_millis(5);
 /// ... and the longest.
 pub const PROCESS_RETRY_MAX: Duration = Duration::from_secs(1);
+/// How often a function is asked whether it has synced, where nobody tells.
+pub const SYNCED_POLL: Duration = Duration::from_millis(100);
 /// An empty queue keeps room for this many entries. More is given back.
 pub const QUEUE_KEPT_CAPACITY: usize = 1024;
 

@@ -19,6 +19,7 @@
 //!   number of handlers.
 //! - [`factory`]: how do the parts of a program share their informers? An [`InformerFactory`] gives the same one to all who
 //!   ask for the same objects.
+//! - [`synctrack`]: how does one know that all the initial objects have been worked on?
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -43,6 +44,7 @@ pub mod lister;
 pub mod informer;
 
 pub mod factory;
+pub mod synctrack;
 
 pub mod defaults;
 mod error;

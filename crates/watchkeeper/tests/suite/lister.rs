@@ -132,6 +132,15 @@ fn what_comes_out_of_a_list_decodes_into_the_listers_type() {
 }
 
 #[test]
+fn what_comes_out_of_a_metadata_list_has_the_metadata_and_needs_no_more() {
+    let metadata: Lister<PartialObjectMeta<Pod>> = Lister::new(store([object("shop", "a", r#""app":"web""#)]));
+    let listed = metadata.namespace("shop").list().into_iter().next().expect("it is there");
+    let decoded = listed.decode().expect("it decodes");
+    assert_eq!(decoded.metadata.labels.as_ref().and_then(|labels| labels.get("app")).map(String::as_str), Some("web"));
+    assert_eq!(decoded.metadata.namespace.as_deref(), Some("shop"));
+}
+
+#[test]
 fn the_empty_namespace_stands_for_all() {
     let pods = apps();
     assert_eq!(names(&pods.namespace("").list()), names(&pods.list()));

@@ -50,6 +50,7 @@ mod store_snapshots;
 mod store_source;
 mod streaming_list;
 mod streaming_list_faults;
+mod synctrack;
 mod thread_safe_store;
 mod transform;
 mod watch_reader;
