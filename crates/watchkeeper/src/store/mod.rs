@@ -29,8 +29,9 @@
 //!
 //! How it is made, from the inside out: `chunks` is a vector that can be looked at while it changes, `slots` has the
 //! values in one, `postings` has the slots of each value of an index, `backs` the way back from a slot to these; `tables`
-//! puts them together, `thread_safe` adds the locks, `build` adds an index to a store that is in use, `waiting` knows who
-//! waits for a version, and `partitions` has the versions of a store that several watches fill.
+//! puts them together, `thread_safe` adds the locks, `replace` puts a list in the place of what there is, `build` adds an
+//! index to a store that is in use, `waiting` knows who waits for a version, and `partitions` has the versions of a store
+//! that several watches fill.
 
 mod backs;
 mod batch;
@@ -42,6 +43,7 @@ mod indexer;
 mod partitions;
 mod pointer;
 mod postings;
+mod replace;
 mod slots;
 mod snapshot;
 mod tables;

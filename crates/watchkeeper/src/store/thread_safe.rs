@@ -222,66 +222,6 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
         (shared.tables.slots.copied(), shared.tables.indexes.iter().flatten().map(Postings::copied).sum())
     }
 
-    /// Puts these in the place of everything, except that what is under a key that is to be kept, and that none of them
-    /// has, stays. The version stays where none is given.
-    ///
-    /// What is here already and comes again, the very same, is carried over with its index values, as what stays is:
-    /// nothing has to be computed for it.
-    pub(super) fn replace_some(
-        &self,
-        mut values: Vec<(K, T)>,
-        version: Option<ResourceVersion>,
-        keep: &dyn Fn(&K) -> bool,
-    ) {
-        let is_here = |key: &K, value: &T| {
-            self.is_same.is_some_and(|is_same| self.get(key).is_some_and(|here| is_same(&here, value)))
-        };
-        let mut here = Vec::new();
-        let (mut ledger, mut aside) = loop {
-            let definitions = self.definitions();
-            let mut aside = Aside::new(values.len() + here.len(), definitions.len());
-            for (key, value) in std::mem::take(&mut values) {
-                // Behind another one of its key it takes that one's place, in front of it that one takes its own.
-                if is_here(&key, &value) && !aside.has(&key, &self.hasher) {
-                    here.push((key, value));
-                } else {
-                    aside.put(key, value, &definitions, &self.hasher);
-                }
-            }
-            let ledger = self.ledger();
-            if Arc::ptr_eq(&definitions, &self.shared().definitions) {
-                break (ledger, aside);
-            }
-            let slots = aside.tables.slots.view();
-            values.extend(slots.iter().flat_map(|chunk| chunk.iter().flatten()).cloned());
-        };
-        {
-            let shared = self.shared();
-            for (key, value) in &here {
-                if aside.has(key, &self.hasher) {
-                    continue;
-                }
-                let slot = shared.tables.slots.find(self.hasher.hash_one(key), key);
-                let still_here = slot.filter(|slot| {
-                    let here = shared.tables.slots.get(*slot);
-                    here.is_some_and(|(_, here)| self.is_same.is_some_and(|is_same| is_same(here, value)))
-                });
-                match still_here {
-                    Some(slot) => aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher),
-                    None => aside.put(key.clone(), value.clone(), &shared.definitions, &self.hasher),
-                }
-            }
-            for (slot, key) in shared.tables.slots.keys() {
-                if keep(key) && !aside.has(key, &self.hasher) {
-                    aside.carry(&shared.tables, &ledger, slot, &shared.definitions, &self.hasher);
-                }
-            }
-        }
-        let news = self.install(&mut ledger, &mut aside, version);
-        drop(ledger);
-        self.tell(news);
-    }
-
     /// Makes everything anew, if most of it is free or holes. The values that there are stay. Returns what was there
     /// before, to be dropped when no lock is held.
     fn compact(&self, ledger: &mut Ledger) -> Option<Aside<T, K>> {
@@ -302,7 +242,12 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// Swaps what was made aside with what is there. This, and nothing else of a replacement, needs readers to wait.
-    fn install(&self, ledger: &mut Ledger, aside: &mut Aside<T, K>, version: Option<ResourceVersion>) -> Option<News> {
+    pub(super) fn install(
+        &self,
+        ledger: &mut Ledger,
+        aside: &mut Aside<T, K>,
+        version: Option<ResourceVersion>,
+    ) -> Option<News> {
         let mut shared = self.shared_mut();
         aside.hide_those_being_built(&shared.tables);
         std::mem::swap(&mut shared.tables, &mut aside.tables);
@@ -320,7 +265,7 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
     }
 
     /// Tells those who wait, with no lock held: they may go on at once.
-    fn tell(&self, news: Option<News>) {
+    pub(super) fn tell(&self, news: Option<News>) {
         news.iter().for_each(|news| self.waiting.let_go(news));
     }
 
@@ -336,30 +281,45 @@ impl<T: Clone + Send + Sync + 'static, K: Key> ThreadSafeStore<T, K> {
 
     /// Applies changes, and leaves in each what was there before it.
     pub(super) fn write(&self, writes: &mut [Write<T, K>]) {
+        let (values, ledger) = self.compute(writes);
+        self.write_computed(writes, &values, ledger, None);
+    }
+
+    /// The index values of what is to be put, by the indexes that there are while the ledger is held.
+    pub(super) fn compute(&self, writes: &[Write<T, K>]) -> (Values, MutexGuard<'_, Ledger>) {
         let mut values = Values::default();
-        let mut ledger = loop {
+        loop {
             let definitions = self.definitions();
             for (key, value) in writes.iter().filter_map(|write| write.key.as_ref().zip(write.value.as_ref())) {
                 values.compute(&definitions, key, value, &self.hasher);
             }
             let ledger = self.ledger();
             if Arc::ptr_eq(&definitions, &self.shared().definitions) {
-                break ledger;
+                return (values, ledger);
             }
             values.clear();
-        };
+        }
+    }
+
+    /// Applies changes whose index values are known, at this version if there is one.
+    pub(super) fn write_computed(
+        &self,
+        writes: &mut [Write<T, K>],
+        values: &Values,
+        mut ledger: MutexGuard<'_, Ledger>,
+        version: Option<ResourceVersion>,
+    ) {
         let keys = writes.iter().filter_map(Write::put_key);
-        let mut room = self.shared().tables.room(keys, &values, &self.hasher);
+        let mut room = self.shared().tables.room(keys, values, &self.hasher);
         let mut shared = self.shared_mut();
         shared.tables.install(&mut room);
         let mut edit = Edit { tables: &mut shared.tables, ledger: &mut ledger, hasher: &self.hasher };
-        let mut row = 0;
-        let mut version = None;
+        let (mut row, mut version) = (0, version);
         for write in writes {
             write.previous = match (write.value.take(), &write.key) {
                 (Some(value), _) => {
                     row += 1;
-                    write.key.take().and_then(|key| edit.put(write.hash, key, value, &values, row - 1))
+                    write.key.take().and_then(|key| edit.put(write.hash, key, value, values, row - 1))
                 }
                 // The key of a deletion stays where it is: it is not dropped in here.
                 (None, Some(key)) => edit.remove(write.hash, key),
@@ -432,7 +392,7 @@ pub(super) struct Write<T, K> {
     key: Option<K>,
     /// None for a deletion.
     value: Option<T>,
-    version: Option<ResourceVersion>,
+    pub(super) version: Option<ResourceVersion>,
     pub(super) previous: Option<(K, T)>,
 }
 
