@@ -62,7 +62,9 @@ pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKe
 pub use pager::{PagedList, Pager};
 pub use pump::{Pump, PumpState};
 pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsumer, DeltaType, Deltas, ReplacedAll};
-pub use reflector::{Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Replacement, StatusReader};
+pub use reflector::{
+    Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Relister, Replacement, StatusReader,
+};
 pub use source::{
     BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,
     ListerWatcher, Listing, Packing, PartitionSource, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch,

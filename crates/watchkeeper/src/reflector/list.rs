@@ -22,6 +22,7 @@ impl Reflector {
     }
 
     async fn list_traced(&mut self, trace: &mut Trace) -> Result<(), Failure> {
+        self.list_begins();
         let mut version = self.relist_version();
         let list = match self.read_list(&version).await {
             // The one list that is repeated at once; one that asked for no version already is not.
@@ -29,6 +30,7 @@ impl Reflector {
                 tracing::debug!(%error, "listing at no version");
                 self.status.error(&error);
                 self.version_unavailable = true;
+                self.list_begins();
                 version = self.relist_version();
                 self.read_list(&version).await
             }
@@ -40,7 +42,6 @@ impl Reflector {
         if version == ResourceVersion::any() && list.paginated {
             self.paginated_result = true;
         }
-        self.version_unavailable = false;
         self.replace(list)?;
         trace.step("store replaced");
         Ok(())
@@ -55,7 +56,6 @@ impl Reflector {
             None if version.is_exact() => pager.page_size(0),
             None => pager,
         };
-        self.status.list_begins();
         let options = ListOptions { resource_version: version.clone(), ..ListOptions::default() };
         let observe = |part: &ListPart| {
             self.status.contact();
@@ -81,6 +81,7 @@ impl Reflector {
             complete: unreadable == 0,
         };
         self.store.replace(replacement)?;
+        self.version_unavailable = false;
         if unreadable > 0 {
             return Err(Failure::unreadable(format_args!(
                 "the list has {unreadable} objects without a readable key, so it deletes nothing"

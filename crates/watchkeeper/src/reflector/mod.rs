@@ -12,6 +12,7 @@
 //! | the version is forgotten (410) | it waits, and lists again at the last version; if the list says so too, without a version |
 //! | anything else | it waits, and lists again |
 //! | nothing comes where bookmarks should | it opens a second watch, and keeps the one that delivers |
+//! | somebody [asks](Relister::relist) for a list | it lists again, without a version |
 //!
 //! All waits come from one [`Backoff`]. How it goes, [`StatusReader`] tells at any time.
 //!
@@ -57,6 +58,7 @@
 
 mod backoff;
 mod list;
+mod relist;
 mod retry;
 mod status;
 mod store;
@@ -75,11 +77,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 pub use backoff::Backoff;
+pub use relist::Relister;
 pub use status::{Phase, Reason, ReflectorStatus, StatusReader};
 pub use store::{ReflectorStore, Replacement};
 
 use crate::defaults;
-use crate::source::ListerWatcher;
+use crate::source::{ListerWatcher, later};
 use crate::{BadObject, Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 use status::StatusWriter;
 
@@ -94,8 +97,13 @@ pub struct Reflector {
     status: StatusWriter,
     /// The version of the last change, list or bookmark.
     version: ResourceVersion,
-    /// A list said that the server has no such version: the next one asks for none.
+    /// A list said that the server has no such version, or somebody doubts what there is: the next one asks for none.
     version_unavailable: bool,
+    relister: Relister,
+    /// When a list was last asked for.
+    last_list: Option<Instant>,
+    /// When the last wait after a failure ends.
+    paused_until: Option<Instant>,
     /// A list at version 0 came in pages, so the server has no watch cache: going without pages would spare it nothing.
     paginated_result: bool,
     /// Streaming lists in a row that ended without their bookmark.
@@ -150,6 +158,9 @@ impl Reflector {
             status: StatusWriter::new(),
             version: ResourceVersion::unset(),
             version_unavailable: false,
+            relister: Relister::default(),
+            last_list: None,
+            paused_until: None,
             paginated_result: false,
             streams_without_end: 0,
             last_opening: None,
@@ -233,6 +244,11 @@ impl Reflector {
         self.status.reader()
     }
 
+    /// Asks it to list everything again, now or later.
+    pub fn relister(&self) -> Relister {
+        self.relister.clone()
+    }
+
     /// The version of the last change, list or bookmark.
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.version.clone()
@@ -267,17 +283,30 @@ impl Reflector {
         failure.map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    /// One cycle, which ends with a failure only.
+    /// One cycle, which ends with a failure only: a list that somebody asks for is none.
     async fn cycle(&mut self) -> Failure {
-        self.status.phase(Phase::Listing);
-        let stream = match self.list_or_stream().await {
-            Ok(stream) => stream,
-            Err(failure) => return failure,
-        };
-        let resyncs = resyncs(self.store.clone(), self.settings.resync_period, self.settings.should_resync.clone());
-        tokio::select! {
-            failure = self.watch(stream) => failure,
-            error = resyncs => error.into(),
+        loop {
+            self.status.phase(Phase::Listing);
+            let stream = match self.list_or_stream().await {
+                Ok(stream) => stream,
+                Err(failure) => return failure,
+            };
+            let resyncs = resyncs(self.store.clone(), self.settings.resync_period, self.settings.should_resync.clone());
+            let (relister, last_list) = (self.relister.clone(), self.last_list);
+            tokio::select! {
+                // First, so that a watch with an event ready at any time leaves it a turn.
+                biased;
+                () = relister.requested(last_list) => {}
+                error = resyncs => return error.into(),
+                failure = self.watch(stream) => return failure,
+            }
+            self.status.relisted(Reason::Requested);
+            tracing::debug!("listing again, as asked");
+            // The watch may have been waiting after a failure. A request is no reason to trouble the server sooner.
+            if let Some(end) = self.paused_until.take() {
+                self.status.phase(Phase::BackingOff);
+                tokio::time::sleep_until(end).await;
+            }
         }
     }
 
@@ -325,7 +354,16 @@ impl Reflector {
     async fn pause(&mut self, error: &Error) {
         let wait = self.backoff.next_wait().max(error.retry_after().unwrap_or_default());
         tracing::debug!(?wait, "backing off");
+        self.paused_until = Some(later(Instant::now(), wait));
         tokio::time::sleep(wait).await;
+        self.paused_until = None;
+    }
+
+    /// A list begins, and serves all who asked for one.
+    fn list_begins(&mut self) {
+        self.version_unavailable |= self.relister.take();
+        self.last_list = Some(Instant::now());
+        self.status.list_begins();
     }
 
     /// An object came in a form that cannot be used, and what was known of it stands.

@@ -62,11 +62,13 @@ pub enum Reason {
     UnreadableObject,
     /// The store refused the list or the resync.
     Store,
+    /// Somebody [asked for it](crate::Relister::relist).
+    Requested,
     /// Any other error.
     Other,
 }
 
-const REASONS: [Reason; 12] = [
+const REASONS: [Reason; 13] = [
     Reason::Ended,
     Reason::Disconnected,
     Reason::TimedOut,
@@ -78,6 +80,7 @@ const REASONS: [Reason; 12] = [
     Reason::VeryShortWatch,
     Reason::UnreadableObject,
     Reason::Store,
+    Reason::Requested,
     Reason::Other,
 ];
 
@@ -95,6 +98,7 @@ impl fmt::Display for Reason {
             Self::VeryShortWatch => "very-short-watch",
             Self::UnreadableObject => "unreadable-object",
             Self::Store => "store",
+            Self::Requested => "requested",
             Self::Other => "other",
         })
     }
@@ -114,6 +118,8 @@ pub struct ReflectorStatus {
     pub events: u64,
     /// When anything was last received from the server. An opened watch counts, and so does every byte.
     pub last_contact: Option<Instant>,
+    /// When the last event of a watch came.
+    pub last_event: Option<Instant>,
     /// What went wrong last, and when.
     pub last_error: Option<(Error, Instant)>,
     /// The version of the last change, list or bookmark.
@@ -155,10 +161,8 @@ impl StatusReader {
             synced: cell.synced.load(Relaxed),
             listed_objects: cell.listed_objects.load(Relaxed),
             events: cell.events.load(Relaxed),
-            last_contact: match cell.last_contact.load(Relaxed) {
-                0 => None,
-                millis => Some(cell.origin + Duration::from_millis(millis - 1)),
-            },
+            last_contact: cell.instant(&cell.last_contact),
+            last_event: cell.instant(&cell.last_event),
             last_error: cell.last_error.load_full().map(|error| (*error).clone()),
             resource_version: cell.version.get(),
             watch_restarts: count(&cell.watch_restarts),
@@ -188,6 +192,8 @@ struct Cell {
     events: AtomicU64,
     /// Milliseconds since `origin`, plus one; zero is never.
     last_contact: AtomicU64,
+    /// Likewise.
+    last_event: AtomicU64,
     last_error: ArcSwapOption<(Error, Instant)>,
     version: VersionCell,
     watch_restarts: [AtomicU64; REASONS.len()],
@@ -199,6 +205,13 @@ struct Cell {
     unknown_events: AtomicU64,
     versions_backwards: AtomicU64,
     store_errors: AtomicU64,
+}
+
+impl Cell {
+    fn instant(&self, millis: &AtomicU64) -> Option<Instant> {
+        let millis = millis.load(Relaxed).checked_sub(1)?;
+        Some(self.origin + Duration::from_millis(millis))
+    }
 }
 
 /// The writing side, of which there is one.
@@ -213,6 +226,7 @@ impl StatusWriter {
             listed_objects: AtomicU64::default(),
             events: AtomicU64::default(),
             last_contact: AtomicU64::default(),
+            last_event: AtomicU64::default(),
             last_error: ArcSwapOption::default(),
             version: VersionCell::default(),
             watch_restarts: Default::default(),
@@ -256,8 +270,14 @@ impl StatusWriter {
         self.0.listed_objects.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn listed_objects(&self) -> u64 {
+        self.0.listed_objects.load(Relaxed)
+    }
+
+    /// An event came, with the contact that was noted just before: the clock is not asked again.
     pub(super) fn event(&self) {
         self.0.events.fetch_add(1, Relaxed);
+        self.0.last_event.store(self.0.last_contact.load(Relaxed), Relaxed);
     }
 
     pub(super) fn version(&self, version: &ResourceVersion) {

@@ -35,7 +35,6 @@ impl Reflector {
             let error = match self.stream_initial(&mut trace).await {
                 Ok((stream, list)) => {
                     self.streams_without_end = 0;
-                    self.version_unavailable = false;
                     self.replace(list)?;
                     trace.step("store replaced");
                     trace.log_if_longer_than(defaults::SLOW_LIST);
@@ -76,13 +75,14 @@ impl Reflector {
 
     /// Opens a stream and reads it up to the end of its initial events.
     async fn stream_initial(&mut self, trace: &mut Trace) -> Result<(OpenWatch, PagedList), Error> {
+        self.watch_interval().await;
+        self.list_begins();
         let options = ListOptions {
             resource_version: self.streaming_version(),
             resource_version_match: Some(VersionMatch::NotOlderThan),
             send_initial_events: Some(true),
             ..ListOptions::default()
         };
-        self.status.list_begins();
         let silence = self.settings.list_idle_timeout;
         let mut stream = match timeout(silence, self.open_watch(options)).await {
             Ok(stream) => stream?,

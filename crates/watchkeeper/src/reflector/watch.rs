@@ -119,9 +119,7 @@ impl Reflector {
 
     /// Opens a watch; not within a second of the last one.
     pub(super) async fn open_watch(&mut self, options: ListOptions) -> Result<OpenWatch, Error> {
-        if let Some(last) = self.last_opening {
-            sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;
-        }
+        self.watch_interval().await;
         let opened = Instant::now();
         self.last_opening = Some(opened);
         let timeout = self.watch_timeout();
@@ -145,6 +143,12 @@ impl Reflector {
             unordered,
             refused: false,
         })
+    }
+
+    pub(super) async fn watch_interval(&self) {
+        if let Some(last) = self.last_opening {
+            sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;
+        }
     }
 
     fn last_opening_was_long_ago(&self) -> bool {

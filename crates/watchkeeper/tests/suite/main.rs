@@ -38,6 +38,7 @@ mod pager;
 mod reflector;
 mod reflector_list;
 mod reflector_liveness;
+mod reflector_relist;
 mod reflector_status;
 mod reflector_watch;
 mod reflector_watch_objects;
