@@ -37,6 +37,7 @@
 //! | [`SLOW_SHUTDOWN`] | none | 10 s | |
 //! | [`SYNCED_POLL`] | `syncedPollPeriod` | 100 ms | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
+//! | [`PROCESSING_LATENCY_BUCKETS`] | `informer_processing_latency_seconds` of component-base | 1 ms to 10 s | |
 
 use std::time::Duration;
 
@@ -161,6 +162,9 @@ pub const PROCESS_RETRY: Duration = Duration::from_millis(5);
 pub const PROCESS_RETRY_MAX: Duration = Duration::from_secs(1);
 /// How often a function is asked whether it has synced, where nobody tells.
 pub const SYNCED_POLL: Duration = Duration::from_millis(100);
+/// The bounds of the buckets of `informer_processing_latency_seconds`.
+pub const PROCESSING_LATENCY_BUCKETS: [f64; 12] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// An empty queue keeps room for this many entries. More is given back.
 pub const QUEUE_KEPT_CAPACITY: usize = 1024;
 

@@ -20,6 +20,8 @@
 //! - [`factory`]: how do the parts of a program share their informers? An [`InformerFactory`] gives the same one to all who
 //!   ask for the same objects.
 //! - [`synctrack`]: how does one know that all the initial objects have been worked on?
+//! - [`metrics`]: how does one see from outside how it goes? A [`MetricsProvider`] of one's own, or `PrometheusMetrics` with
+//!   the feature `prometheus`.
 //!
 //! All that can fail while talking to a server fails with one [`Error`], which knows how it is to be treated. Every
 //! number that decides something stands in [`defaults`].
@@ -44,6 +46,7 @@ pub mod lister;
 pub mod informer;
 
 pub mod factory;
+pub mod metrics;
 pub mod synctrack;
 
 pub mod defaults;
@@ -58,6 +61,7 @@ pub use informer::{
 };
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
 pub use lister::{InvalidSelector, Lister, NamespaceLister, NotFound, Objects, Selector};
+pub use metrics::{InformerIdentity, InformerMetrics, InformerName, InformerSample, InformerState, MetricsProvider};
 pub use object::{Cached, DecodeError, InvalidKey, Kind, Labels, Object, ObjectKey, ResourceVersion};
 pub use pager::{PagedList, Pager};
 pub use pump::{Pump, PumpState};

@@ -6,6 +6,7 @@
 //! server read everything from etcd: were a watch's 410 enough for that, all clients of a restarted server would do so
 //! at once.
 
+use crate::metrics::ListOutcome;
 use crate::pager::{PagedList, Pager};
 use crate::reflector::trace::Trace;
 use crate::reflector::{Failure, Reflector, Replacement};
@@ -29,6 +30,7 @@ impl Reflector {
             Err(error) if (error.is_expired() || error.is_too_large_version()) && !version.is_unset() => {
                 tracing::debug!(%error, "listing at no version");
                 self.status.error(&error);
+                self.list_ended((&error).into());
                 self.version_unavailable = true;
                 self.list_begins();
                 version = self.relist_version();
@@ -37,14 +39,19 @@ impl Reflector {
             list => list,
         };
         trace.step("objects listed");
-        let list = list?;
-        // Only of a list at version 0 do pages say something: at no version they come from etcd in any case.
-        if version == ResourceVersion::any() && list.paginated {
-            self.paginated_result = true;
-        }
-        self.replace(list)?;
+        let result = match list {
+            Ok(list) => {
+                // Only of a list at version 0 do pages say something: at no version they come from etcd in any case.
+                if version == ResourceVersion::any() && list.paginated {
+                    self.paginated_result = true;
+                }
+                self.replace(list)
+            }
+            Err(error) => Err(error.into()),
+        };
         trace.step("store replaced");
-        Ok(())
+        self.list_ended(result.as_ref().map_or_else(Into::into, |()| ListOutcome::Success));
+        result
     }
 
     async fn read_list(&self, version: &ResourceVersion) -> Result<PagedList, Error> {

@@ -82,6 +82,7 @@ pub use status::{Phase, Reason, ReflectorStatus, StatusReader};
 pub use store::{ReflectorStore, Replacement};
 
 use crate::defaults;
+use crate::metrics::{InformerMetrics, ListOutcome};
 use crate::source::{ListerWatcher, later};
 use crate::{BadObject, Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 use status::StatusWriter;
@@ -109,6 +110,7 @@ pub struct Reflector {
     /// Streaming lists in a row that ended without their bookmark.
     streams_without_end: u32,
     last_opening: Option<Instant>,
+    metrics: Option<Arc<dyn InformerMetrics>>,
     /// The server has sent bookmarks: a watch without any is suspicious.
     sends_bookmarks: bool,
     stale_objects: BTreeMap<ObjectKey, &'static str>,
@@ -164,6 +166,7 @@ impl Reflector {
             paginated_result: false,
             streams_without_end: 0,
             last_opening: None,
+            metrics: None,
             sends_bookmarks: false,
             stale_objects: BTreeMap::new(),
             last_warning: None,
@@ -224,6 +227,12 @@ impl Reflector {
     /// Whether to list by a watch that sends the whole state first, where the source can; true by default.
     pub fn streaming_lists(mut self, allowed: bool) -> Self {
         self.settings.streaming_lists = allowed;
+        self
+    }
+
+    /// Who is told of lists and watches that end. The rest, [`status`](Self::status) tells at any time.
+    pub fn metrics(mut self, metrics: Arc<dyn InformerMetrics>) -> Self {
+        self.metrics = Some(metrics);
         self
     }
 
@@ -366,6 +375,14 @@ impl Reflector {
         self.status.list_begins();
     }
 
+    /// The list that began last has ended.
+    fn list_ended(&self, outcome: ListOutcome) {
+        if let Some(metrics) = &self.metrics {
+            let took = self.last_list.map(|begun| begun.elapsed()).unwrap_or_default();
+            metrics.listed(took, self.status.listed_objects(), outcome);
+        }
+    }
+
     /// An object came in a form that cannot be used, and what was known of it stands.
     fn mark_stale(&mut self, key: &ObjectKey, object: &BadObject) {
         if self.stale_objects.insert(key.clone(), object.problem) != Some(object.problem) {
@@ -443,6 +460,15 @@ impl Failure {
     /// Something came without a readable key, so that nothing is known of what it was.
     fn unreadable(text: impl std::fmt::Display) -> Self {
         Self { reason: Reason::UnreadableObject, error: Error::new(ErrorKind::Malformed, text) }
+    }
+}
+
+impl From<&Failure> for ListOutcome {
+    fn from(failure: &Failure) -> Self {
+        match failure.reason {
+            Reason::UnreadableObject => Self::UnreadableObject,
+            _ => Self::from(&failure.error),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::watch::OpenWatch;
 use super::{Failure, Phase, Reflector};
+use crate::metrics::ListOutcome;
 use crate::pager::PagedList;
 use crate::reflector::trace::Trace;
 use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent, later};
@@ -35,7 +36,9 @@ impl Reflector {
             let error = match self.stream_initial(&mut trace).await {
                 Ok((stream, list)) => {
                     self.streams_without_end = 0;
-                    self.replace(list)?;
+                    let replaced = self.replace(list);
+                    self.list_ended(replaced.as_ref().map_or_else(Into::into, |()| ListOutcome::Success));
+                    replaced?;
                     trace.step("store replaced");
                     trace.log_if_longer_than(defaults::SLOW_LIST);
                     return Ok(Some(stream));
@@ -43,6 +46,7 @@ impl Reflector {
                 Err(error) => error,
             };
             self.status.error(&error);
+            self.list_ended((&error).into());
             tracing::debug!(%error, "a streaming list failed");
             if error.is_too_many_requests() || error.is_unreachable() {
                 self.back_off(&error).await;

@@ -4,6 +4,7 @@
 //! silence is not mistaken for peace: the timeout that the request asked for, plus five seconds; the bookmarks, which
 //! come about once a minute and whose absence opens a second watch; and, in the transport, the connection's own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -11,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::retry::RetryWithDeadline;
 use super::status::Phase;
 use super::{Failure, Reason, Reflector};
+use crate::metrics::InformerMetrics;
 use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream, later};
 use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
 
@@ -31,6 +33,15 @@ pub(super) struct OpenWatch {
     unordered: bool,
     /// The store has refused a change.
     refused: bool,
+    /// Who is told when it is over, if it is the one that is followed.
+    metrics: Option<Arc<dyn InformerMetrics>>,
+}
+
+/// However it is over: another one took its place, somebody wants a list, or all is cancelled.
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.report(false);
+    }
 }
 
 /// How a watch came to its end.
@@ -79,7 +90,9 @@ impl Reflector {
                     Err(error) => return error.into(),
                 },
             };
+            watch.metrics.clone_from(&self.metrics);
             let end = self.follow(&mut watch).await;
+            watch.report(!matches!(end, End::Error(_) | End::Unreadable(_)) && watch.is_very_short());
             if watch.events > 0 {
                 self.last_warning = None;
             }
@@ -98,7 +111,7 @@ impl Reflector {
                 End::Error(error) => return error.into(),
                 End::Unreadable(object) => return Failure::unreadable(object),
             };
-            if watch.events == 0 && watch.opened.elapsed() < defaults::VERY_SHORT_WATCH {
+            if watch.is_very_short() {
                 let text = "the watch ended within a second and without an event";
                 return Error::new(ErrorKind::VeryShortWatch, text).into();
             }
@@ -142,6 +155,7 @@ impl Reflector {
             longest_gap: Duration::ZERO,
             unordered,
             refused: false,
+            metrics: None,
         })
     }
 
@@ -192,6 +206,7 @@ impl Reflector {
                         Race::First(event) => event,
                         Race::Second(second, event) => {
                             *watch = *second;
+                            watch.metrics.clone_from(&self.metrics);
                             self.watch_again(Reason::Stale, None);
                             Ok(Some(event))
                         }
@@ -375,6 +390,17 @@ impl OpenWatch {
         self.unordered = false;
         self.events = 1;
         self.bookmark();
+    }
+
+    /// Tells that it is over, once.
+    fn report(&mut self, short: bool) {
+        if let Some(metrics) = self.metrics.take() {
+            metrics.watched(self.opened.elapsed(), self.events, short);
+        }
+    }
+
+    fn is_very_short(&self) -> bool {
+        self.events == 0 && self.opened.elapsed() < defaults::VERY_SHORT_WATCH
     }
 
     fn bookmark(&mut self) {

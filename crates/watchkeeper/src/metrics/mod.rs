@@ -1,0 +1,101 @@
+//! How does one see from outside how informers are doing?
+//!
+//! A [`MetricsProvider`] is told when an informer begins. Most of what there is to know it asks for when somebody looks:
+//! [`InformerState::sample`] reads counters that are there in any case, so that metrics cost nothing while nobody does.
+//! Only what cannot be asked for later, how long a thing took, is told as it happens, to [`InformerMetrics`].
+//!
+//! With the feature `prometheus`, `PrometheusMetrics` is such a provider, with the names and labels that client-go's
+//! dashboards know. A provider of one's own is a few lines:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! use std::sync::{Arc, Weak};
+//! use std::time::Duration;
+//! use watchkeeper::metrics::*;
+//!
+//! /// Counts the lists of all informers.
+//! #[derive(Default)]
+//! struct Lists(Arc<Count>);
+//!
+//! #[derive(Default)]
+//! struct Count(AtomicU64);
+//!
+//! impl InformerMetrics for Count {
+//!     fn listed(&self, _: Duration, _: u64, _: ListOutcome) {
+//!         self.0.fetch_add(1, Relaxed);
+//!     }
+//! }
+//!
+//! impl MetricsProvider for Lists {
+//!     fn informer(&self, _: &InformerIdentity, _: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics> {
+//!         self.0.clone()
+//!     }
+//! }
+//! ```
+//!
+//! There is no provider for all of a process: who wants metrics gives a provider to the informers that it is for.
+
+mod identity;
+mod outcome;
+#[cfg(feature = "prometheus")]
+mod prometheus;
+mod sample;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+pub use identity::{InformerIdentity, InformerName, InformerNames, NameError};
+pub use outcome::ListOutcome;
+#[cfg(feature = "prometheus")]
+pub use prometheus::PrometheusMetrics;
+pub use sample::{HandlerSample, InformerSample};
+
+/// Where metrics go: of a process, a factory or one informer.
+pub trait MetricsProvider: Send + Sync + 'static {
+    /// An informer begins.
+    ///
+    /// `state` can be asked at any time, for as long as the informer lives. What is returned is told of what cannot be
+    /// asked for later, and is dropped when the informer is gone.
+    ///
+    /// Two informers can have the same labels. Only those of an identity that [is reserved](InformerIdentity::is_reserved)
+    /// are to be published, and only for as long as it is.
+    fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics>;
+}
+
+impl<P: MetricsProvider + ?Sized> MetricsProvider for Arc<P> {
+    fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics> {
+        (**self).informer(identity, state)
+    }
+}
+
+/// What is told as it happens. The calls come from the middle of the work: they must neither block nor panic.
+pub trait InformerMetrics: Send + Sync {
+    /// A change, or a batch of changes that came out of the queue together, was applied and passed on to the handlers,
+    /// which took this long.
+    fn processed(&self, _latency: Duration) {}
+
+    /// A list ended: with its last page, its last initial event, or an error. `items` came of it, also if it failed.
+    fn listed(&self, _took: Duration, _items: u64, _outcome: ListOutcome) {}
+
+    /// A watch ended, after so many events. `short` is one that ended of itself within a second and without any, which
+    /// is a sign that something is wrong.
+    fn watched(&self, _took: Duration, _events: u64, _short: bool) {}
+}
+
+/// What an informer can be asked at any time.
+pub trait InformerState: Send + Sync {
+    /// Its state at this moment.
+    fn sample(&self) -> InformerSample;
+}
+
+/// A provider that passes everything over.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMetrics;
+
+impl MetricsProvider for NoMetrics {
+    fn informer(&self, _: &InformerIdentity, _: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics> {
+        Arc::new(Self)
+    }
+}
+
+impl InformerMetrics for NoMetrics {}

@@ -1,0 +1,44 @@
+//! The state of an informer at one moment.
+
+use crate::{ReflectorStatus, ResourceVersion};
+
+/// The state of an informer at one moment.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct InformerSample {
+    /// The first list is in the store, and so is all that came with it.
+    pub synced: bool,
+    /// Changes that wait to be applied.
+    pub queued_items: usize,
+    /// Objects in the store.
+    pub store_objects: usize,
+    /// What they take in memory, about.
+    pub store_bytes: usize,
+    /// The version that the store shows.
+    pub store_resource_version: ResourceVersion,
+    /// How its reflectors are doing: one for each partition, with its name, or one without.
+    pub reflectors: Vec<(Option<Box<str>>, ReflectorStatus)>,
+    /// Its handlers.
+    pub handlers: Vec<HandlerSample>,
+}
+
+/// The state of a handler at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerSample {
+    /// What it is called.
+    pub name: String,
+    /// Events that wait for it.
+    pub pending: usize,
+    /// How often it has panicked.
+    pub panics: u64,
+    /// Events that it has been given.
+    pub delivered: u64,
+}
+
+impl HandlerSample {
+    /// A handler that nothing has happened to.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
