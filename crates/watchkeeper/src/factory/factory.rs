@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{InformerOptions, Subject, SyncResult};
 use crate::informer::core::Core;
 use crate::informer::lease::Lease;
+use crate::metrics::{InformerName, MetricsProvider};
 use crate::{Error, ErrorKind, InformerBuilder, Kind, SharedInformer, StreamingLists};
 
 /// Makes informers, and gives the same one to all who ask for the same objects: client-go's `SharedInformerFactory`,
@@ -25,6 +26,7 @@ struct Shared {
     client: Client,
     defaults: InformerOptions,
     kinds: HashMap<(String, String), InformerOptions>,
+    metrics: Option<(Arc<dyn MetricsProvider>, InformerName)>,
     state: Mutex<State>,
 }
 
@@ -70,6 +72,7 @@ pub struct InformerFactoryBuilder {
     client: Client,
     defaults: InformerOptions,
     kinds: HashMap<(String, String), InformerOptions>,
+    metrics: Option<(Arc<dyn MetricsProvider>, InformerName)>,
 }
 
 impl InformerFactoryBuilder {
@@ -90,10 +93,17 @@ impl InformerFactoryBuilder {
         self
     }
 
+    /// Who measures the informers, and the name that tells them from those of other factories: client-go's
+    /// `WithInformerName`. An informer of some of a kind's objects has its selection in the label `resource`.
+    pub fn metrics(mut self, provider: impl MetricsProvider, name: InformerName) -> Self {
+        self.metrics = Some((Arc::new(provider), name));
+        self
+    }
+
     /// The factory.
     pub fn build(self) -> InformerFactory {
-        let Self { client, defaults, kinds } = self;
-        InformerFactory(Arc::new(Shared { client, defaults, kinds, state: Mutex::default() }))
+        let Self { client, defaults, kinds, metrics } = self;
+        InformerFactory(Arc::new(Shared { client, defaults, kinds, metrics, state: Mutex::default() }))
     }
 }
 
@@ -117,7 +127,7 @@ impl InformerFactory {
 
     /// Begins a factory with options.
     pub fn builder(client: Client) -> InformerFactoryBuilder {
-        InformerFactoryBuilder { client, defaults: InformerOptions::new(), kinds: HashMap::new() }
+        InformerFactoryBuilder { client, defaults: InformerOptions::new(), kinds: HashMap::new(), metrics: None }
     }
 
     /// The client, for requests of one's own.
@@ -215,14 +225,20 @@ impl InformerFactory {
 
     fn make(&self, resource: &ApiResource, metadata_only: bool, options: &InformerOptions) -> Lease {
         let subject = Subject::new(resource, metadata_only, options);
-        let name: Arc<str> = subject.to_string().into();
+        let (name, selection): (Arc<str>, _) = (subject.to_string().into(), subject.selection());
         self.lease(subject, options.clone().settled(resource), || {
             let key = (resource.group.clone(), resource.plural.clone());
             let streaming = self.state().streaming.entry(key).or_default().clone();
             let source = options.source(self.client().clone(), resource, metadata_only, &streaming);
-            let mut builder = options.apply(InformerBuilder::<()>::of_source(source)).name(name);
+            let mut builder = options.apply(InformerBuilder::<()>::of_source(source)).name(name.clone());
             if !resource.kind.is_empty() {
                 builder = builder.kind(resource.kind.as_str());
+            }
+            if let Some((provider, factory)) = &self.0.metrics {
+                // Of the same kind there may be several, and each needs labels of its own.
+                let label = format!("{}{selection}", resource.plural);
+                let identity = factory.with_resource(&resource.group, &resource.version, &label);
+                builder = builder.metrics(provider.clone(), identity);
             }
             builder.build_core()
         })

@@ -43,36 +43,43 @@ impl Subject {
         Self(Inner::Special(name))
     }
 
-    /// Whether it is about all of a resource, or about some of its objects.
+    /// Whether it is about objects of a resource, all or some.
     pub fn is_of(&self, group: &str, plural: &str) -> bool {
         matches!(&self.0, Inner::Objects { group: of, plural: name, .. } if of == group && name == plural)
+    }
+
+    /// Which of the resource's objects, and how much of each; empty if all of all.
+    pub(super) fn selection(&self) -> String {
+        let mut text = String::new();
+        let Inner::Objects { scope, labels, fields, metadata_only, .. } = &self.0 else { return text };
+        match scope {
+            Scope::All => {}
+            Scope::Namespace(namespace) => text += &format!(" in namespace {namespace}"),
+            Scope::Namespaces(namespaces) => {
+                let names: Vec<&str> = namespaces.iter().map(String::as_str).collect();
+                text += &format!(" in namespaces {}", names.join(", "));
+            }
+        }
+        for (what, selector) in [("labels", labels), ("fields", fields)] {
+            if let Some(selector) = selector {
+                text += &format!(" with {what} {selector}");
+            }
+        }
+        if *metadata_only {
+            text += " (metadata only)";
+        }
+        text
     }
 }
 
 /// `deployments.apps in namespace shop with labels app=web (metadata only)`.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner::Objects { group, plural, scope, labels, fields, metadata_only, .. } = &self.0 else {
-            let Inner::Special(name) = &self.0 else { return Ok(()) };
-            return f.write_str(name);
-        };
-        f.write_str(plural)?;
-        if !group.is_empty() {
-            write!(f, ".{group}")?;
+        match &self.0 {
+            Inner::Special(name) => return f.write_str(name),
+            Inner::Objects { group, plural, .. } if group.is_empty() => f.write_str(plural)?,
+            Inner::Objects { group, plural, .. } => write!(f, "{plural}.{group}")?,
         }
-        match scope {
-            Scope::All => {}
-            Scope::Namespace(namespace) => write!(f, " in namespace {namespace}")?,
-            Scope::Namespaces(namespaces) => {
-                let names: Vec<&str> = namespaces.iter().map(String::as_str).collect();
-                write!(f, " in namespaces {}", names.join(", "))?;
-            }
-        }
-        for (what, selector) in [("labels", labels), ("fields", fields)] {
-            if let Some(selector) = selector {
-                write!(f, " with {what} {selector}")?;
-            }
-        }
-        if *metadata_only { f.write_str(" (metadata only)") } else { Ok(()) }
+        f.write_str(&self.selection())
     }
 }

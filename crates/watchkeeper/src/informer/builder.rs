@@ -9,6 +9,7 @@ use super::core::{Core, Engine, Gauge, Line, Partition, Parts, WatchErrorHook};
 use super::lease::Lease;
 use super::processor::Processor;
 use crate::defaults::{LINGER, SYNC_TIMEOUT};
+use crate::metrics::{InformerIdentity, MetricsProvider};
 use crate::source::PartitionSource;
 use crate::store::PartitionVersions;
 use crate::{
@@ -42,6 +43,7 @@ pub struct InformerBuilder<K> {
     queue: InformerQueue,
     reflector: Box<dyn FnMut(Reflector) -> Reflector + Send>,
     on_watch_error: Option<Box<WatchErrorHook>>,
+    metrics: Option<(Arc<dyn MetricsProvider>, InformerIdentity)>,
     of: PhantomData<fn() -> K>,
 }
 
@@ -58,6 +60,7 @@ impl<K> InformerBuilder<K> {
             queue: InformerQueue::default(),
             reflector: Box::new(|reflector| reflector),
             on_watch_error: None,
+            metrics: None,
             of: PhantomData,
         }
     }
@@ -114,6 +117,12 @@ impl<K> InformerBuilder<K> {
         self
     }
 
+    /// Who measures it, under which labels: see [`metrics`](crate::metrics).
+    pub fn metrics(mut self, provider: impl MetricsProvider, identity: InformerIdentity) -> Self {
+        self.metrics = Some((Arc::new(provider), identity));
+        self
+    }
+
     /// The informer. It does nothing before it is started.
     pub fn build(self) -> SharedInformer<K> {
         SharedInformer::of_lease(Lease::first(self.build_core()))
@@ -131,6 +140,7 @@ impl<K> InformerBuilder<K> {
             queue,
             mut reflector,
             on_watch_error,
+            metrics,
             ..
         } = self;
         let store = Arc::new(if partitioned { Indexer::objects_unversioned() } else { Indexer::objects() });
@@ -140,6 +150,7 @@ impl<K> InformerBuilder<K> {
             .then(|| Arc::new(PartitionVersions::new(namespaces.iter().map(|name| name.clone().unwrap_or_default()))));
 
         Arc::new_cyclic(|core: &Weak<Core>| {
+            let metrics = metrics.map(|(provider, identity)| provider.informer(&identity, core.clone()));
             let (mut partitions, mut engines) = (Vec::new(), Vec::new());
             for (at, PartitionSource { namespace, source }) in sources.into_iter().enumerate() {
                 let core = core.clone();
@@ -150,6 +161,10 @@ impl<K> InformerBuilder<K> {
                 };
                 let (line, gauge, reflected) = line(queue, &source, &store, namespace.as_ref());
                 let reflected = reflector(reflected).resync_period(Duration::ZERO).on_watch_error(hook);
+                let reflected = match metrics.clone() {
+                    Some(metrics) => reflected.metrics(metrics),
+                    None => reflected,
+                };
                 partitions.push(Partition {
                     namespace,
                     source,
@@ -170,6 +185,7 @@ impl<K> InformerBuilder<K> {
                 sync_timeout,
                 linger,
                 on_watch_error,
+                metrics,
             })
         })
     }

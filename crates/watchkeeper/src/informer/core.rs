@@ -22,6 +22,7 @@ use super::listener::Listener;
 use super::processor::Processor;
 use super::run::Runner;
 use crate::defaults::SLOW_SHUTDOWN;
+use crate::metrics::InformerMetrics;
 use crate::queue::{AtomicFifoConsumer, DeltaFifoConsumer};
 use crate::{AtomicFifo, DeltaFifo, Error, ErrorKind, ListerWatcher, Object, Reflector, StatusReader};
 
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     pub(super) on_watch_error: ArcSwapOption<Box<WatchErrorHook>>,
     /// A handler has come that may want a resync before all others.
     handlers_changed: Notify,
+    /// Who measures how long things take.
+    metrics: Option<Arc<dyn InformerMetrics>>,
     /// The server has refused something, which those who wait for the first list want to know.
     pub(super) refused: Notify,
 }
@@ -94,11 +97,13 @@ pub(super) struct Parts {
     pub(super) sync_timeout: Duration,
     pub(super) linger: Duration,
     pub(super) on_watch_error: Option<Box<WatchErrorHook>>,
+    pub(super) metrics: Option<Arc<dyn InformerMetrics>>,
 }
 
 impl Core {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { name, kind, processor, partitions, engines, resync, sync_timeout, linger, on_watch_error } = parts;
+        let Parts { name, kind, processor, partitions, engines, resync, sync_timeout, linger, on_watch_error, metrics } =
+            parts;
         Self {
             name,
             kind,
@@ -114,6 +119,7 @@ impl Core {
             failure: ArcSwapOption::empty(),
             on_watch_error: ArcSwapOption::from_pointee(on_watch_error),
             handlers_changed: Notify::new(),
+            metrics,
             refused: Notify::new(),
         }
     }
@@ -339,7 +345,11 @@ async fn process(core: Arc<Core>, partition: usize, line: Line) {
             let mut synced = false;
             while let Ok(mut batch) = consumer.pop_batch().await {
                 let initial = batch.is_in_initial_list();
+                let measured = core.metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
                 core.processor.process_batch(partition, batch.take(), initial);
+                if let Some((metrics, began)) = measured {
+                    metrics.processed(began.elapsed());
+                }
                 drop(batch);
                 if !synced && queue.has_synced() {
                     synced = true;
@@ -358,7 +368,11 @@ async fn process(core: Arc<Core>, partition: usize, line: Line) {
                     }
                     deltas = consumer.pop() => {
                         let Ok(deltas) = deltas else { return };
+                        let measured = core.metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
                         core.processor.process_deltas(partition, &deltas, deltas.is_in_initial_list());
+                        if let Some((metrics, began)) = measured {
+                            metrics.processed(began.elapsed());
+                        }
                     }
                 }
             }

@@ -56,6 +56,7 @@ pub(crate) mod lease;
 mod listener;
 mod processor;
 mod run;
+mod sample;
 mod shared;
 mod sieve;
 mod status;

@@ -33,7 +33,6 @@ impl Indexer<Object> {
 
     /// The same for objects whose versions cannot be compared, since they come from several watches: changes leave the
     /// version as it is.
-    #[allow(dead_code, reason = "informers are not there yet")]
     pub(crate) fn objects_unversioned() -> Self {
         let mut objects = Self::new(object_key);
         objects.store.is_same = Some(Object::is_same_handle);

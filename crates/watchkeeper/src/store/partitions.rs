@@ -25,7 +25,6 @@ struct Versions {
     lowest: ResourceVersion,
 }
 
-#[allow(dead_code, reason = "informers are not there yet")]
 impl PartitionVersions {
     /// A partition for each namespace, each of which comes once. None has a version yet.
     pub(crate) fn new(namespaces: impl IntoIterator<Item = Arc<str>>) -> Self {
