@@ -324,10 +324,11 @@ impl InformerFactory {
 
     /// Stops all informers, and waits until nothing is left of them. The factory starts no others.
     pub async fn shutdown(&self) {
-        let mut state = self.state();
-        state.shut_down = true;
-        let informers = std::mem::take(&mut state.informers);
-        drop(state);
+        let informers = {
+            let mut state = self.state();
+            state.shut_down = true;
+            std::mem::take(&mut state.informers)
+        };
         let cores: Vec<Arc<Core>> = informers.into_values().filter_map(|entry| entry.core()).collect();
         for core in &cores {
             core.stop();

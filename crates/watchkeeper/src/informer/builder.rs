@@ -30,10 +30,13 @@ pub enum InformerQueue {
     Delta,
 }
 
+/// Makes the sources of objects that end up in a store.
+type Sources = dyn FnOnce(&Arc<Indexer<Object>>) -> Vec<PartitionSource> + Send;
+
 /// Options of a [`SharedInformer`].
 #[must_use]
 pub struct InformerBuilder<K> {
-    source: Box<dyn FnOnce(&Arc<Indexer<Object>>) -> Vec<PartitionSource> + Send>,
+    source: Box<Sources>,
     partitioned: bool,
     name: Arc<str>,
     kind: Option<Box<str>>,

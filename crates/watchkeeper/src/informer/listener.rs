@@ -210,7 +210,7 @@ impl Inbox {
                 self.hand = Hand::Empty;
                 return None;
             }
-            if let Some(event) = self.from_hand() {
+            if let Some(event) = self.next_in_hand() {
                 self.listener.delivered.fetch_add(1, Relaxed);
                 return Some(event);
             }
@@ -249,7 +249,7 @@ impl Inbox {
     }
 
     /// The next event of what is in the hand. What is at its end is dropped.
-    fn from_hand<K>(&mut self) -> Option<Event<K>> {
+    fn next_in_hand<K>(&mut self) -> Option<Event<K>> {
         let event = match &mut self.hand {
             Hand::Empty => return None,
             Hand::Changes(changes, at) => loop {

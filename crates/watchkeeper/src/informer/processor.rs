@@ -276,6 +276,7 @@ impl Processor {
         listeners
     }
 
+    #[allow(dead_code, reason = "verification comes with it")]
     /// A look at the store and the versions of the partitions between two batches.
     pub(super) fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
         let _hub = self.hub();
