@@ -42,11 +42,12 @@ fn main() -> ExitCode {
 }
 
 fn check() -> bool {
+    let doc = ["--workspace", "--no-deps", "--features", "watchkeeper/prometheus"];
     cargo("fmt", &["--all", "--check"], &[])
         && cargo("clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         // Tests have the feature `prometheus`; without them it is off.
         && cargo("clippy", &["-p", "watchkeeper", "--", "-D", "warnings"], &[])
-        && cargo("doc", &["--workspace", "--no-deps", "--features", "watchkeeper/prometheus"], &[("RUSTDOCFLAGS", "-D warnings")])
+        && cargo("doc", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 fn examples() -> bool {

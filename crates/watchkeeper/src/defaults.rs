@@ -65,7 +65,7 @@ pub const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
 pub const WATCH_TIMEOUT_GRACE: Duration = Duration::from_secs(5);
 /// A watch that ends sooner, with no event, has failed.
 pub const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
-/// The least time between two openings of a watch.
+/// The least time between two openings of a watch, and between a list and one that somebody [asks](crate::Relister) for.
 pub const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a list may be silent, in pages or as a stream.

@@ -39,19 +39,14 @@ impl Reflector {
             list => list,
         };
         trace.step("objects listed");
-        let result = match list {
-            Ok(list) => {
-                // Only of a list at version 0 do pages say something: at no version they come from etcd in any case.
-                if version == ResourceVersion::any() && list.paginated {
-                    self.paginated_result = true;
-                }
-                self.replace(list)
-            }
-            Err(error) => Err(error.into()),
-        };
+        let list = list.inspect_err(|error| self.list_ended(error.into()))?;
+        // Only of a list at version 0 do pages say something: at no version they come from etcd in any case.
+        if version == ResourceVersion::any() && list.paginated {
+            self.paginated_result = true;
+        }
+        self.replace(list)?;
         trace.step("store replaced");
-        self.list_ended(result.as_ref().map_or_else(Into::into, |()| ListOutcome::Success));
-        result
+        Ok(())
     }
 
     async fn read_list(&self, version: &ResourceVersion) -> Result<PagedList, Error> {
@@ -73,8 +68,14 @@ impl Reflector {
         pager.list_observed(options, observe).await
     }
 
-    /// The store gets the new state, and the watch goes on from there.
+    /// A list was read to its end: the store gets the new state, and the watch goes on from there.
     pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Failure> {
+        let replaced = self.write_list(list);
+        self.list_ended(replaced.as_ref().map_or_else(ListOutcome::from, |()| ListOutcome::Success));
+        replaced
+    }
+
+    fn write_list(&mut self, list: PagedList) -> Result<(), Failure> {
         let unreadable = list.bad.iter().filter(|object| object.key.is_none()).count();
         let version = list.resource_version;
         if version.as_str().len() > defaults::LONGEST_VERSION {

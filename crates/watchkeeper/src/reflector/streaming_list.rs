@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::watch::OpenWatch;
 use super::{Failure, Phase, Reflector};
-use crate::metrics::ListOutcome;
 use crate::pager::PagedList;
 use crate::reflector::trace::Trace;
 use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent, later};
@@ -36,9 +35,7 @@ impl Reflector {
             let error = match self.stream_initial(&mut trace).await {
                 Ok((stream, list)) => {
                     self.streams_without_end = 0;
-                    let replaced = self.replace(list);
-                    self.list_ended(replaced.as_ref().map_or_else(Into::into, |()| ListOutcome::Success));
-                    replaced?;
+                    self.replace(list)?;
                     trace.step("store replaced");
                     trace.log_if_longer_than(defaults::SLOW_LIST);
                     return Ok(Some(stream));

@@ -159,6 +159,7 @@ impl Reflector {
         })
     }
 
+    /// Waits until a watch may be opened.
     pub(super) async fn watch_interval(&self) {
         if let Some(last) = self.last_opening {
             sleep_until(last + defaults::MIN_WATCH_INTERVAL).await;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::{
     InformerIdentity, InformerMetrics, InformerNames, InformerSample, InformerState, ListOutcome, MetricsProvider,
+    NoMetrics,
 };
 use crate::defaults;
 
@@ -112,6 +113,9 @@ impl PrometheusMetrics {
 
 impl MetricsProvider for PrometheusMetrics {
     fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics> {
+        if !identity.is_reserved() {
+            return Arc::new(NoMetrics);
+        }
         let published = Arc::new(Published::new(identity.clone(), state));
         let mut informers = self.informers();
         // Here, and not at a scrape: what nobody scrapes does not grow either.
