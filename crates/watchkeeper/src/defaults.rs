@@ -184,3 +184,14 @@ pub const LINGER: Duration = Duration::from_secs(30);
 pub const SHARED_DECODES: usize = 64;
 /// An informer that stops mentions handlers that have not returned for this long.
 pub const SLOW_SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// How often a state of the server that is gone is looked for in a newer one, when a cache is compared with it.
+pub const VERIFY_ATTEMPTS: u32 = 3;
+/// Between two looks at what differs.
+pub const VERIFY_PAUSE: Duration = Duration::from_secs(1);
+/// The first of the waits for a change that may be on its way.
+pub const VERIFY_POLL: Duration = Duration::from_millis(50);
+/// How long a change may be on its way: longer than bookmarks are apart.
+pub const VERIFY_WAIT: Duration = Duration::from_secs(90);
+/// How many differences are told one by one.
+pub const VERIFY_DIFFERENCES: usize = 100;

@@ -56,8 +56,8 @@ mod sync;
 pub use error::{Error, ErrorKind};
 pub use factory::{InformerFactory, InformerFactoryBuilder, InformerMaker, InformerOptions, Subject, SyncResult};
 pub use informer::{
-    Buffer, Cause, Event, EventHandler, EventStream, HandlerGuard, HandlerHandle, HandlerOptions, InformerBuilder,
-    InformerQueue, InformerStatus, SharedInformer,
+    Buffer, Cause, Difference, Event, EventHandler, EventStream, Found, HandlerGuard, HandlerHandle, HandlerOptions,
+    InformerBuilder, InformerQueue, InformerStatus, SharedInformer, Verification,
 };
 pub use keyed::{Key, KeyError, KeyFunction, KnownObjects, Queue, StoreOps, object_key};
 pub use lister::{InvalidSelector, Lister, NamespaceLister, NotFound, Objects, Selector};

@@ -161,6 +161,16 @@ impl Pager {
         Ok(())
     }
 
+    /// Calls `each` with every part, while later pages are on their way. As with [`each_item`](Self::each_item), there is
+    /// no second try.
+    pub(crate) async fn each_part(&self, options: ListOptions, mut each: impl FnMut(ListPart)) -> Result<(), Error> {
+        let mut pages = self.pages(options);
+        while let Some(part) = pages.next().await? {
+            each(part);
+        }
+        Ok(())
+    }
+
     /// Starts to read.
     fn pages(&self, mut options: ListOptions) -> Pages {
         if options.limit.is_none() && self.page_size > 0 {

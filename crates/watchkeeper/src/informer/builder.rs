@@ -173,6 +173,8 @@ impl<K> InformerBuilder<K> {
                     source,
                     status: reflected.status(),
                     queue: gauge,
+                    ordered: queue == InformerQueue::Atomic,
+                    relister: reflected.relister(),
                     refusals: Default::default(),
                 });
                 engines.push(Engine { reflector: reflected, line });

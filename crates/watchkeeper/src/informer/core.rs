@@ -24,7 +24,7 @@ use super::run::Runner;
 use crate::defaults::SLOW_SHUTDOWN;
 use crate::metrics::InformerMetrics;
 use crate::queue::{AtomicFifoConsumer, DeltaFifoConsumer};
-use crate::{AtomicFifo, DeltaFifo, Error, ErrorKind, ListerWatcher, Object, Reflector, StatusReader};
+use crate::{AtomicFifo, DeltaFifo, Error, ErrorKind, ListerWatcher, Object, Reflector, Relister, StatusReader};
 
 pub(crate) type WatchErrorHook = dyn Fn(&Error) + Send + Sync;
 
@@ -61,6 +61,9 @@ pub(super) struct Partition {
     pub(super) source: Arc<dyn ListerWatcher>,
     pub(super) status: StatusReader,
     pub(super) queue: Gauge,
+    /// Changes leave the queue in the order in which they came.
+    pub(super) ordered: bool,
+    pub(super) relister: Relister,
     /// How often in a row the server has said, while there was no list yet, that there is nothing to be had.
     pub(super) refusals: AtomicU32,
 }

@@ -61,6 +61,8 @@ mod shared;
 mod sieve;
 mod status;
 mod stream;
+mod verification;
+mod verify;
 mod wait;
 
 pub use buffer::Buffer;
@@ -71,3 +73,4 @@ pub use handler::{EventHandler, HandlerOptions};
 pub use shared::SharedInformer;
 pub use status::InformerStatus;
 pub use stream::EventStream;
+pub use verification::{Difference, Found, Verification};

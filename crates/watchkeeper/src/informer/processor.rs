@@ -212,7 +212,7 @@ impl Processor {
 
     /// Whether an object belongs to a partition. A server that sends others is not believed: no list would ever show that
     /// they are gone.
-    fn is_of(&self, partition: usize, key: &ObjectKey) -> bool {
+    pub(super) fn is_of(&self, partition: usize, key: &ObjectKey) -> bool {
         self.namespaces[partition].as_deref().is_none_or(|namespace| key.namespace() == Some(namespace))
     }
 

@@ -162,6 +162,11 @@ impl Object {
         self.is_same_handle(other) || same(&self.0, &other.0)
     }
 
+    /// A hash of the body, which is another one in each process.
+    pub(crate) fn body_hash(&self) -> u64 {
+        self.0.hash
+    }
+
     /// The two are clones of one handle.
     pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
