@@ -153,7 +153,7 @@ impl<K> InformerBuilder<K> {
             .then(|| Arc::new(PartitionVersions::new(namespaces.iter().map(|name| name.clone().unwrap_or_default()))));
 
         Arc::new_cyclic(|core: &Weak<Core>| {
-            let metrics = metrics.map(|(provider, identity)| provider.informer(&identity, core.clone()));
+            let metrics = metrics.map(|(provider, identity)| (provider.informer(&identity, core.clone()), identity));
             let (mut partitions, mut engines) = (Vec::new(), Vec::new());
             for (at, PartitionSource { namespace, source }) in sources.into_iter().enumerate() {
                 let core = core.clone();
@@ -164,8 +164,8 @@ impl<K> InformerBuilder<K> {
                 };
                 let (line, gauge, reflected) = line(queue, &source, &store, namespace.as_ref());
                 let reflected = reflector(reflected).resync_period(Duration::ZERO).on_watch_error(hook);
-                let reflected = match metrics.clone() {
-                    Some(metrics) => reflected.metrics(metrics),
+                let reflected = match &metrics {
+                    Some((metrics, _)) => reflected.metrics(metrics.clone()),
                     None => reflected,
                 };
                 partitions.push(Partition {

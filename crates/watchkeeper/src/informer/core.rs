@@ -22,11 +22,13 @@ use super::listener::Listener;
 use super::processor::Processor;
 use super::run::Runner;
 use crate::defaults::SLOW_SHUTDOWN;
-use crate::metrics::InformerMetrics;
+use crate::metrics::{InformerIdentity, InformerMetrics};
 use crate::queue::{AtomicFifoConsumer, DeltaFifoConsumer};
 use crate::{AtomicFifo, DeltaFifo, Error, ErrorKind, ListerWatcher, Object, Reflector, Relister, StatusReader};
 
 pub(crate) type WatchErrorHook = dyn Fn(&Error) + Send + Sync;
+
+pub(super) type Metrics = (Arc<dyn InformerMetrics>, InformerIdentity);
 
 /// One informer. Everything public is a view of it.
 pub(crate) struct Core {
@@ -49,8 +51,8 @@ pub(crate) struct Core {
     pub(super) on_watch_error: ArcSwapOption<Box<WatchErrorHook>>,
     /// A handler has come that may want a resync before all others.
     handlers_changed: Notify,
-    /// Who measures how long things take.
-    metrics: Option<Arc<dyn InformerMetrics>>,
+    /// Who measures how long things take, and the labels that are this informer's for as long as it lives.
+    metrics: Option<Metrics>,
     /// The server has refused something, which those who wait for the first list want to know.
     pub(super) refused: Notify,
 }
@@ -100,7 +102,7 @@ pub(super) struct Parts {
     pub(super) sync_timeout: Duration,
     pub(super) linger: Duration,
     pub(super) on_watch_error: Option<Box<WatchErrorHook>>,
-    pub(super) metrics: Option<Arc<dyn InformerMetrics>>,
+    pub(super) metrics: Option<Metrics>,
 }
 
 impl Core {
@@ -156,6 +158,8 @@ impl Core {
         let span = tracing::info_span!("informer", name = &*self.name);
         runtime.spawn(supervise(self.clone(), engines, token).instrument(span));
         *life = Life::Running(runtime.clone());
+        // Without the lock: a handler that cannot be started any more is dropped, and what it holds may ask the informer.
+        drop(life);
         for listener in self.processor.listeners() {
             if let Some(runner) = listener.take_runner() {
                 self.start_handler(runner, &runtime);
@@ -171,12 +175,19 @@ impl Core {
             drop(life);
             return Err(self.is_over("it takes no handlers any more"));
         }
-        match (&*life, runner) {
-            (Life::Running(runtime), Some(runner)) => self.start_handler(runner, &runtime.clone()),
-            (_, Some(runner)) => listener.put_runner(runner),
+        let runtime = match &*life {
+            Life::Running(runtime) => Some(runtime.clone()),
+            Life::New(_) | Life::Stopped => None,
+        };
+        match (&runtime, runner) {
+            (Some(runtime), Some(runner)) => {
+                drop(life);
+                self.start_handler(runner, runtime);
+            }
+            // With the lock, so that it is there for who starts the informer.
+            (None, Some(runner)) => listener.put_runner(runner),
             (_, None) => {}
         }
-        drop(life);
         self.handlers_changed.notify_one();
         Ok(())
     }
@@ -348,7 +359,7 @@ async fn process(core: Arc<Core>, partition: usize, line: Line) {
             let mut synced = false;
             while let Ok(mut batch) = consumer.pop_batch().await {
                 let initial = batch.is_in_initial_list();
-                let measured = core.metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
+                let measured = core.metrics.as_ref().map(|(metrics, _)| (metrics, StdInstant::now()));
                 core.processor.process_batch(partition, batch.take(), initial);
                 if let Some((metrics, began)) = measured {
                     metrics.processed(began.elapsed());
@@ -371,7 +382,7 @@ async fn process(core: Arc<Core>, partition: usize, line: Line) {
                     }
                     deltas = consumer.pop() => {
                         let Ok(deltas) = deltas else { return };
-                        let measured = core.metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
+                        let measured = core.metrics.as_ref().map(|(metrics, _)| (metrics, StdInstant::now()));
                         core.processor.process_deltas(partition, &deltas, deltas.is_in_initial_list());
                         if let Some((metrics, began)) = measured {
                             metrics.processed(began.elapsed());

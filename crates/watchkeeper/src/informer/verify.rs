@@ -261,7 +261,9 @@ impl Verifier<'_> {
             let description = self.partition().source.description();
             return Err(Error::new(
                 ErrorKind::Malformed,
-                format_args!("{unreadable} objects of a list of {description} have no readable key: nothing can be compared"),
+                format_args!(
+                    "{unreadable} objects of a list of {description} have no readable key: nothing can be compared"
+                ),
             ));
         }
         list.version = version.unwrap_or_default();

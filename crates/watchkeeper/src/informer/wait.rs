@@ -51,8 +51,10 @@ impl Core {
         if self.processor.synced.is_raised() {
             return None;
         }
-        let is_refused = |partition: &&Partition| partition.refusals.load(Relaxed) >= SYNC_REFUSALS;
-        let refused = self.partitions.iter().find(is_refused)?;
+        let is_refused = |(at, partition): &(usize, &Partition)| {
+            partition.refusals.load(Relaxed) >= SYNC_REFUSALS && !self.processor.is_partition_synced(*at)
+        };
+        let (_, refused) = self.partitions.iter().enumerate().find(is_refused)?;
         // It says which request, what the server answered, and what to do.
         refused.status.get().last_error.map(|(error, _)| error)
     }
