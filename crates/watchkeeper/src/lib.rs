@@ -83,6 +83,11 @@ pub use store::{
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// So does that of the page for those who come from kube-rs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-kube-rs.md")]
+struct FromKubeRs;
+
 /// What the macros and the benchmarks need. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
