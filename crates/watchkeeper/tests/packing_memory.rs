@@ -1,76 +1,21 @@
 //! What a cache of pods takes in memory. A binary of its own with one test, because it measures the whole process.
 
 mod corpus;
+mod pod_server;
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use corpus::Pods;
-use futures::stream::{self, StreamExt as _};
-use http::{Request, Response};
-use http_body_util::StreamBody;
-use hyper::body::Frame;
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::Client;
-use kube_client::client::Body;
 use peak_alloc::PeakAlloc;
+use pod_server::{PODS, PodServer, Watch};
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{Indexer, ListWatch, Packing, Reflector};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-const PODS: usize = 10_000;
 const MIB: usize = 1 << 20;
-
-/// A server that lists pods, without keeping them, and ends every watch because its version is too old.
-struct Server {
-    pods: Pods,
-    order: Vec<usize>,
-    after_rollout: Pods,
-    rolled_out: AtomicBool,
-}
-
-impl Server {
-    fn new() -> Arc<Self> {
-        let pods = Pods::new(1);
-        let order = pods.sorted(PODS);
-        let after_rollout = Pods::new(1).with_another_template();
-        Arc::new(Self { pods, order, after_rollout, rolled_out: AtomicBool::new(false) })
-    }
-
-    fn list(self: Arc<Self>) -> impl Iterator<Item = Bytes> {
-        (0..PODS).map(move |at| {
-            let start = match at {
-                0 => r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":["#,
-                _ => ",",
-            };
-            let end = if at == PODS - 1 { "]}" } else { "" };
-            let pods = if self.rolled_out.load(Ordering::Relaxed) { &self.after_rollout } else { &self.pods };
-            Bytes::from(format!("{start}{}{end}", pods.item(self.order[at])))
-        })
-    }
-
-    fn client(self: &Arc<Self>) -> Client {
-        let server = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
-            let expired =
-                r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}"#;
-            let pieces = match is_watch {
-                true => stream::iter([Bytes::from(expired)]).boxed(),
-                false => stream::iter(server.clone().list()).boxed(),
-            };
-            let body = StreamBody::new(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece))));
-            async move { Ok::<_, Infallible>(Response::new(body)) }
-        });
-        Client::new(service, "default")
-    }
-}
 
 /// What the cache takes, all of it.
 struct Meter {
@@ -103,7 +48,7 @@ impl Meter {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_pods_take_800_bytes_each_in_all() {
-    let server = Server::new();
+    let server = PodServer::new(Watch::Expired);
     let store = Arc::new(Indexer::objects());
     let source = ListWatch::of::<Pod>(server.client()).for_store(&store);
     let meter = Meter { before: HEAP.current_usage(), source: source.clone() };
@@ -135,7 +80,7 @@ async fn ten_thousand_pods_take_800_bytes_each_in_all() {
     assert_eq!(meter.source.packing(), first, "nothing was packed");
 
     // Another template is rolled out.
-    server.rolled_out.store(true, Ordering::Relaxed);
+    server.roll_out(1);
     reflector.list_and_watch(&token).await.expect_err("the watch is too old");
     let rolled_out = meter.settled().await;
     println!("after a rollout: {} bytes a pod, {rolled_out:?}", meter.now() / PODS);
