@@ -1,7 +1,7 @@
 //! How is an informer set up?
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::SharedInformer;
@@ -170,7 +170,8 @@ impl<K> InformerBuilder<K> {
                 };
                 partitions.push(Partition {
                     namespace,
-                    source,
+                    description: source.description().into(),
+                    source: Mutex::new(Some(source)),
                     status: reflected.status(),
                     queue: gauge,
                     ordered: queue == InformerQueue::Atomic,

@@ -60,7 +60,10 @@ pub(crate) struct Core {
 /// What is listed and watched by itself.
 pub(super) struct Partition {
     pub(super) namespace: Option<Arc<str>>,
-    pub(super) source: Arc<dyn ListerWatcher>,
+    /// What it lists and watches, for errors.
+    pub(super) description: Box<str>,
+    /// Where it comes from, until it has stopped: a source may have a task of its own, to pack objects, say.
+    pub(super) source: Mutex<Option<Arc<dyn ListerWatcher>>>,
     pub(super) status: StatusReader,
     pub(super) queue: Gauge,
     /// Changes leave the queue in the order in which they came.
@@ -213,6 +216,7 @@ impl Core {
             *life = Life::Stopped;
             drop(life);
             drop(engines);
+            self.let_sources_go();
             self.processor.stop();
             self.stopped.raise();
         }
@@ -321,7 +325,22 @@ impl Core {
                 }
             }
         }
+        self.let_sources_go();
         self.stopped.raise();
+    }
+
+    fn let_sources_go(&self) {
+        for partition in &self.partitions {
+            let source = partition.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(source);
+        }
+    }
+}
+
+impl Partition {
+    /// None if the informer has stopped.
+    pub(super) fn source(&self) -> Option<Arc<dyn ListerWatcher>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -333,6 +352,7 @@ impl Drop for Over {
         self.0.leases.close();
         *self.0.life() = Life::Stopped;
         self.0.processor.stop();
+        self.0.let_sources_go();
         self.0.stopped.raise();
     }
 }

@@ -156,7 +156,7 @@ impl Verifier<'_> {
                 resource_version_match: Some(VersionMatch::Exact),
                 ..ListOptions::default()
             };
-            match self.list(Pager::over(partition.source.clone()), exactly).await {
+            match self.list(self.pager()?, exactly).await {
                 Ok(list) => {
                     let suspects = self.compare(&list, &objects);
                     return Ok(Some(Look { list, exact: true, suspects }));
@@ -210,14 +210,13 @@ impl Verifier<'_> {
 
     /// The newest state that the server has, as far as it can be had in pages; else all at once.
     async fn newest_list(&self) -> Result<Listed, Error> {
-        let pager = || Pager::over(self.partition().source.clone());
         for _ in 1..VERIFY_ATTEMPTS {
-            match self.list(pager(), ListOptions::default()).await {
+            match self.list(self.pager()?, ListOptions::default()).await {
                 Err(error) if error.is_expired() => {}
                 list => return list,
             }
         }
-        self.list(pager().page_size(0), ListOptions::default()).await
+        self.list(self.pager()?.page_size(0), ListOptions::default()).await
     }
 
     async fn list(&self, pager: Pager, options: ListOptions) -> Result<Listed, Error> {
@@ -258,7 +257,7 @@ impl Verifier<'_> {
         };
         pager.each_part(options, each).await?;
         if unreadable > 0 {
-            let description = self.partition().source.description();
+            let description = &self.partition().description;
             return Err(Error::new(
                 ErrorKind::Malformed,
                 format_args!(
@@ -321,6 +320,11 @@ impl Verifier<'_> {
         }
         // Here the store's own version says nothing. What was in the queue a moment ago has been applied by the next look.
         is_at_most(version, &partition.status.get().resource_version) && (partition.queue)() == 0
+    }
+
+    fn pager(&self) -> Result<Pager, Error> {
+        let source = self.partition().source().ok_or_else(|| self.core.is_over("nothing can be compared"))?;
+        Ok(Pager::over(source))
     }
 
     fn partition(&self) -> &Partition {

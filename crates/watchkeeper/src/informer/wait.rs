@@ -74,12 +74,7 @@ impl Core {
         let describe = |(_, partition): (usize, &Partition)| {
             let status = partition.status.get();
             let error = status.last_error.map_or_else(String::new, |(error, _)| format!(", after the error: {error}"));
-            format!(
-                "{}: {:?}, {} objects so far{error}",
-                partition.source.description(),
-                status.phase,
-                status.listed_objects
-            )
+            format!("{}: {:?}, {} objects so far{error}", partition.description, status.phase, status.listed_objects)
         };
         let waiting: Vec<String> = waiting.map(describe).collect();
         Error::new(
