@@ -203,6 +203,10 @@ impl Keys {
                 }
                 (Some(told), Now::There(new)) => Change::updated(told, new, cause),
                 (None, Now::There(new)) => Change::added(new, cause),
+                // The handler knows another one, whose end it missed, and has never heard of the one that is gone.
+                (Some(told), Now::Gone { last, .. }) if Change::is_successor(&told, &last) => {
+                    Change::deleted(told, false, cause)
+                }
                 (_, Now::Gone { last, final_state_known }) => Change::deleted(last, final_state_known, cause),
             });
         }

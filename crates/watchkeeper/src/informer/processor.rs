@@ -114,6 +114,12 @@ impl Processor {
         for ((_, delta), before) in deltas.into_iter().zip(before.previous) {
             let cause = cause_of(&delta, initial);
             match (delta, before) {
+                // Of what had the name before, say, when a watch says things again: what is known is gone all the same.
+                (Delta::Deleted { object: Some(object), .. }, Some(before))
+                    if Change::is_successor(&object, &before) =>
+                {
+                    changes.push(Change::deleted(before, false, cause));
+                }
                 (Delta::Deleted { object, final_state_known }, Some(before)) => {
                     let final_state_known = final_state_known && object.is_some();
                     changes.push(Change::deleted(object.unwrap_or(before), final_state_known, cause));

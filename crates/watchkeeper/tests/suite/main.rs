@@ -28,6 +28,7 @@ mod conformance;
 mod hostile;
 mod identity;
 mod index;
+mod informer_identity;
 mod known_defects;
 mod list_reader;
 mod list_watch;
