@@ -189,7 +189,8 @@ impl Core {
             }
             // With the lock, so that it is there for who starts the informer.
             (None, Some(runner)) => listener.put_runner(runner),
-            (_, None) => {}
+            // A stream is not called: whoever has it may be the one who waits for the shutdown.
+            (_, None) => listener.done.raise(),
         }
         self.handlers_changed.notify_one();
         Ok(())

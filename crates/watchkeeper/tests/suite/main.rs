@@ -29,6 +29,7 @@ mod hostile;
 mod identity;
 mod index;
 mod informer_identity;
+mod informer_shutdown;
 mod known_defects;
 mod list_reader;
 mod list_watch;
