@@ -33,11 +33,17 @@ impl Leases {
             while self.state().count > 0 {
                 self.bell.notified().await;
             }
-            tokio::time::sleep(linger).await;
-            let mut state = self.state();
-            if state.count == 0 {
-                state.closed = true;
-                return;
+            tokio::select! {
+                biased;
+                // Somebody has come and gone: the time begins anew.
+                () = self.bell.notified() => {}
+                () = tokio::time::sleep(linger) => {
+                    let mut state = self.state();
+                    if state.count == 0 {
+                        state.closed = true;
+                        return;
+                    }
+                }
             }
         }
     }
@@ -45,6 +51,10 @@ impl Leases {
     /// Nobody can get one any more.
     pub(super) fn close(&self) {
         self.state().closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
     }
 
     pub(super) fn are_any(&self) -> bool {
