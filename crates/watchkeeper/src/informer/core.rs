@@ -43,6 +43,7 @@ pub(crate) struct Core {
     pub(super) sync_timeout: Duration,
     linger: Duration,
     life: Mutex<Life>,
+    started: Flag,
     stop: CancellationToken,
     /// Everything has ended.
     pub(super) stopped: Flag,
@@ -51,8 +52,8 @@ pub(crate) struct Core {
     pub(super) on_watch_error: ArcSwapOption<Box<WatchErrorHook>>,
     /// A handler has come that may want a resync before all others.
     handlers_changed: Notify,
-    /// Who measures how long things take, and the labels that are this informer's for as long as it lives.
-    metrics: Option<Metrics>,
+    /// Who measures how long things take, until it has stopped.
+    metrics: Mutex<Option<Metrics>>,
     /// The server has refused something, which those who wait for the first list want to know.
     pub(super) refused: Notify,
 }
@@ -122,12 +123,13 @@ impl Core {
             sync_timeout,
             linger,
             life: Mutex::new(Life::New(engines)),
+            started: Flag::default(),
             stop: CancellationToken::new(),
             stopped: Flag::default(),
             failure: ArcSwapOption::empty(),
             on_watch_error: ArcSwapOption::from_pointee(on_watch_error),
             handlers_changed: Notify::new(),
-            metrics,
+            metrics: Mutex::new(metrics),
             refused: Notify::new(),
         }
     }
@@ -158,11 +160,12 @@ impl Core {
             ));
         };
         let engines = std::mem::take(engines);
-        let span = tracing::info_span!("informer", name = &*self.name);
-        runtime.spawn(supervise(self.clone(), engines, token).instrument(span));
         *life = Life::Running(runtime.clone());
-        // Without the lock: a handler that cannot be started any more is dropped, and what it holds may ask the informer.
         drop(life);
+        self.started.raise();
+        let span = tracing::info_span!("informer", name = &*self.name);
+        // Without the lock: a runtime that is shutting down drops the task at once, and with it what says that all is over.
+        runtime.spawn(supervise(Over(self.clone()), engines, token).instrument(span));
         for listener in self.processor.listeners() {
             if let Some(runner) = listener.take_runner() {
                 self.start_handler(runner, &runtime);
@@ -204,7 +207,18 @@ impl Core {
     }
 
     pub(crate) fn is_started(&self) -> bool {
-        !matches!(&*self.life(), Life::New(_))
+        self.started.is_raised()
+    }
+
+    /// It stops, or has stopped: nobody can have it any more.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.leases.is_closed()
+    }
+
+    /// Begins to stop everything, and says why.
+    pub(crate) fn stop_because(&self, failure: Error) {
+        self.failure.store(Some(Arc::new(failure)));
+        self.stop();
     }
 
     /// Begins to stop everything.
@@ -217,10 +231,19 @@ impl Core {
             *life = Life::Stopped;
             drop(life);
             drop(engines);
-            self.let_sources_go();
             self.processor.stop();
-            self.stopped.raise();
+            self.has_stopped();
         }
+    }
+
+    fn has_stopped(&self) {
+        for partition in &self.partitions {
+            let source = partition.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(source);
+        }
+        let metrics = self.metrics().take();
+        drop(metrics);
+        self.stopped.raise();
     }
 
     pub(crate) async fn until_stopped(&self) {
@@ -263,6 +286,10 @@ impl Core {
         }
     }
 
+    fn metrics(&self) -> MutexGuard<'_, Option<Metrics>> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn life(&self) -> MutexGuard<'_, Life> {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -276,9 +303,8 @@ impl Drop for Core {
     }
 }
 
-async fn supervise(core: Arc<Core>, engines: Vec<Engine>, token: CancellationToken) {
-    // If the runtime ends before the informer does, nobody shall wait for it.
-    let _over = Over(core.clone());
+async fn supervise(over: Over, engines: Vec<Engine>, token: CancellationToken) {
+    let core = over.0.clone();
     let writers_stop = CancellationToken::new();
     let mut writers = JoinSet::new();
     for (partition, Engine { reflector, line }) in engines.into_iter().enumerate() {
@@ -326,15 +352,7 @@ impl Core {
                 }
             }
         }
-        self.let_sources_go();
-        self.stopped.raise();
-    }
-
-    fn let_sources_go(&self) {
-        for partition in &self.partitions {
-            let source = partition.source.lock().unwrap_or_else(PoisonError::into_inner).take();
-            drop(source);
-        }
+        self.has_stopped();
     }
 }
 
@@ -345,7 +363,7 @@ impl Partition {
     }
 }
 
-/// However the supervisor ends, nobody shall think that the informer runs.
+/// However the supervisor ends, even before it began, nobody shall think that the informer runs.
 struct Over(Arc<Core>);
 
 impl Drop for Over {
@@ -353,8 +371,7 @@ impl Drop for Over {
         self.0.leases.close();
         *self.0.life() = Life::Stopped;
         self.0.processor.stop();
-        self.0.let_sources_go();
-        self.0.stopped.raise();
+        self.0.has_stopped();
     }
 }
 
@@ -375,12 +392,13 @@ async fn resync(core: &Core) {
 
 /// Applies what comes out of a partition's queue.
 async fn process(core: Arc<Core>, partition: usize, line: Line) {
+    let metrics = core.metrics().as_ref().map(|(metrics, _)| metrics.clone());
     match line {
         Line::Atomic(queue, mut consumer) => {
             let mut synced = false;
             while let Ok(mut batch) = consumer.pop_batch().await {
                 let initial = batch.is_in_initial_list();
-                let measured = core.metrics.as_ref().map(|(metrics, _)| (metrics, StdInstant::now()));
+                let measured = metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
                 core.processor.process_batch(partition, batch.take(), initial);
                 if let Some((metrics, began)) = measured {
                     metrics.processed(began.elapsed());
@@ -403,7 +421,7 @@ async fn process(core: Arc<Core>, partition: usize, line: Line) {
                     }
                     deltas = consumer.pop() => {
                         let Ok(deltas) = deltas else { return };
-                        let measured = core.metrics.as_ref().map(|(metrics, _)| (metrics, StdInstant::now()));
+                        let measured = metrics.as_ref().map(|metrics| (metrics, StdInstant::now()));
                         core.processor.process_deltas(partition, &deltas, deltas.is_in_initial_list());
                         if let Some((metrics, began)) = measured {
                             metrics.processed(began.elapsed());
