@@ -12,12 +12,14 @@ use crate::{Error, ErrorKind};
 impl Core {
     /// Returns when each partition has had its first list; or with what keeps one from it.
     pub(crate) async fn wait_synced(&self) -> Result<(), Error> {
+        // Who asks after a refusal, perhaps because something has been done about it, waits for another answer.
+        let refusals: Vec<u32> = self.partitions.iter().map(|partition| partition.refusals.load(Relaxed)).collect();
         // Objects received are progress. How many is looked at now and then.
         let (look, mut last_progress, mut seen) = (self.sync_timeout / 8, Instant::now(), self.received());
         loop {
             let mut refused = pin!(self.refused.notified());
             refused.as_mut().enable();
-            if let Some(refusal) = self.refusal() {
+            if let Some(refusal) = self.refusal(&refusals) {
                 return Err(refusal);
             }
             tokio::select! {
@@ -46,15 +48,16 @@ impl Core {
         self.partitions.iter().map(of).sum()
     }
 
-    /// The server has refused a first list so often that waiting is no use.
-    fn refusal(&self) -> Option<Error> {
+    /// The server has refused a first list so often that waiting is no use, the last time since `before`.
+    fn refusal(&self, before: &[u32]) -> Option<Error> {
         if self.processor.synced.is_raised() {
             return None;
         }
-        let is_refused = |(at, partition): &(usize, &Partition)| {
-            partition.refusals.load(Relaxed) >= SYNC_REFUSALS && !self.processor.is_partition_synced(*at)
+        let is_refused = |((at, partition), before): &((usize, &Partition), &u32)| {
+            let refusals = partition.refusals.load(Relaxed);
+            refusals >= SYNC_REFUSALS && refusals != **before && !self.processor.is_partition_synced(*at)
         };
-        let (_, refused) = self.partitions.iter().enumerate().find(is_refused)?;
+        let ((_, refused), _) = self.partitions.iter().enumerate().zip(before).find(is_refused)?;
         // It says which request, what the server answered, and what to do.
         refused.status.get().last_error.map(|(error, _)| error)
     }
