@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{InformerOptions, Subject, SyncResult};
 use crate::informer::core::Core;
 use crate::informer::lease::Lease;
-use crate::metrics::{InformerName, MetricsProvider};
+use crate::metrics::{InformerIdentity, InformerName, MetricsProvider};
 use crate::{Error, ErrorKind, InformerBuilder, Kind, SharedInformer, StreamingLists};
 
 /// Makes informers, and gives the same one to all who ask for the same objects: client-go's `SharedInformerFactory`,
@@ -26,22 +26,37 @@ struct Shared {
     client: Client,
     defaults: InformerOptions,
     kinds: HashMap<(String, String), InformerOptions>,
-    metrics: Option<(Arc<dyn MetricsProvider>, InformerName)>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     informers: BTreeMap<Subject, Entry>,
+    /// Those that are not to be had any more. Something of them may be left, which a shutdown waits for.
+    leaving: Vec<Weak<Core>>,
     /// What is known of the server's streaming lists, by group and plural.
     streaming: HashMap<(String, String), StreamingLists>,
+    metrics: Option<Metrics>,
     shut_down: bool,
+}
+
+/// Who measures informers, and under which labels.
+struct Metrics {
+    provider: Arc<dyn MetricsProvider>,
+    name: InformerName,
+    /// Kept, since of two who make an informer at once only one is right, and nobody knows which.
+    identities: HashMap<Subject, InformerIdentity>,
 }
 
 impl State {
     /// Somebody's share in the informer of a subject, if there is one that runs or can be started.
     fn lease(&self, subject: &Subject) -> Option<Lease> {
         Lease::of(&self.informers.get(subject)?.core()?)
+    }
+
+    fn leaves(&mut self, core: &Arc<Core>) {
+        self.leaving.retain(|core| core.strong_count() > 0);
+        self.leaving.push(Arc::downgrade(core));
     }
 }
 
@@ -103,7 +118,9 @@ impl InformerFactoryBuilder {
     /// The factory.
     pub fn build(self) -> InformerFactory {
         let Self { client, defaults, kinds, metrics } = self;
-        InformerFactory(Arc::new(Shared { client, defaults, kinds, metrics, state: Mutex::default() }))
+        let metrics = metrics.map(|(provider, name)| Metrics { provider, name, identities: HashMap::new() });
+        let state = Mutex::new(State { metrics, ..State::default() });
+        InformerFactory(Arc::new(Shared { client, defaults, kinds, state }))
     }
 }
 
@@ -225,23 +242,34 @@ impl InformerFactory {
 
     fn make(&self, resource: &ApiResource, metadata_only: bool, options: &InformerOptions) -> Lease {
         let subject = Subject::new(resource, metadata_only, options);
-        let (name, selection): (Arc<str>, _) = (subject.to_string().into(), subject.selection());
-        self.lease(subject, options.clone().settled(resource), || {
+        self.lease(subject.clone(), options.clone().settled(resource), || {
             let key = (resource.group.clone(), resource.plural.clone());
             let streaming = self.state().streaming.entry(key).or_default().clone();
             let source = options.source(self.client().clone(), resource, metadata_only, &streaming);
-            let mut builder = options.apply(InformerBuilder::<()>::of_source(source)).name(name.clone());
+            let mut builder = options.apply(InformerBuilder::<()>::of_source(source)).name(subject.to_string());
             if !resource.kind.is_empty() {
                 builder = builder.kind(resource.kind.as_str());
             }
-            if let Some((provider, factory)) = &self.0.metrics {
-                // Of the same kind there may be several, and each needs labels of its own.
-                let label = format!("{}{selection}", resource.plural);
-                let identity = factory.with_resource(&resource.group, &resource.version, &label);
-                builder = builder.metrics(provider.clone(), identity);
+            if let Some((provider, identity)) = self.measured(resource, &subject) {
+                builder = builder.metrics(provider, identity);
             }
             builder.build_core()
         })
+    }
+
+    fn measured(
+        &self,
+        resource: &ApiResource,
+        subject: &Subject,
+    ) -> Option<(Arc<dyn MetricsProvider>, InformerIdentity)> {
+        let mut state = self.state();
+        let Metrics { provider, name, identities } = state.metrics.as_mut()?;
+        let identity = identities.entry(subject.clone()).or_insert_with(|| {
+            // Of the same kind there may be several, and each needs labels of its own.
+            let label = format!("{}{}", resource.plural, subject.selection());
+            name.with_resource(&resource.group, &resource.version, &label)
+        });
+        Some((provider.clone(), identity.clone()))
     }
 
     /// Somebody's share in the informer of a subject, which is made if there is none that runs or can be started.
@@ -260,10 +288,14 @@ impl InformerFactory {
         }
         if state.shut_down {
             drop(state);
-            core.stop();
+            core.stop_because(Error::new(ErrorKind::Stopped, "its factory has been shut down"));
             return made;
         }
         let before = state.informers.insert(subject, Entry { core: Held::Waiting(core), options });
+        let before = before.and_then(|entry| entry.core());
+        if let Some(core) = &before {
+            state.leaves(core);
+        }
         drop(state);
         drop(before);
         made
@@ -272,7 +304,7 @@ impl InformerFactory {
     fn options_for(&self, resource: &ApiResource, asked: InformerOptions) -> InformerOptions {
         let kind = self.0.kinds.get(&(resource.group.clone(), resource.plural.clone()));
         let of_kind = kind.cloned().unwrap_or_default();
-        asked.or(&of_kind).or(&self.0.defaults)
+        asked.or(&of_kind).or(&self.0.defaults).plain()
     }
 
     /// Starts the informers that have not been started, on the tokio runtime that this is called in; outside of one that is
@@ -288,24 +320,30 @@ impl InformerFactory {
                 "the factory has been shut down, and starts no informers any more",
             ));
         }
-        let mut unneeded = Vec::new();
+        let mut gone = Vec::new();
         let mut result = Ok(());
         state.informers.retain(|_, entry| match &entry.core {
             Held::Started(core) => core.strong_count() > 0,
-            Held::Waiting(core) if core.is_needed() => {
+            // Who wanted it has stopped it again, or has gone.
+            Held::Waiting(core) if core.is_ending() || !core.is_needed() => {
+                gone.push(core.clone());
+                false
+            }
+            Held::Waiting(core) => {
                 match core.start(token.clone()) {
                     Ok(()) => entry.core = Held::Started(Arc::downgrade(core)),
-                    Err(error) => result = Err(error),
+                    // The others are started nevertheless.
+                    Err(error) if result.is_ok() => result = Err(error),
+                    Err(_) => {}
                 }
                 true
             }
-            Held::Waiting(core) => {
-                unneeded.push(core.clone());
-                false
-            }
         });
+        for core in &gone {
+            state.leaves(core);
+        }
         drop(state);
-        drop(unneeded);
+        drop(gone);
         result
     }
 
@@ -322,18 +360,24 @@ impl InformerFactory {
         SyncResult { informers: join_all(waits).await.into_iter().collect() }
     }
 
-    /// Stops all informers, and waits until nothing is left of them. The factory starts no others.
+    /// Stops all informers, and waits until nothing is left of them: client-go's `Shutdown`. The factory starts no others,
+    /// and the name of its metrics is free again. Can be called several times, also at once: each call waits.
     pub async fn shutdown(&self) {
-        let informers = {
+        let cores: Vec<Arc<Core>> = {
             let mut state = self.state();
             state.shut_down = true;
-            std::mem::take(&mut state.informers)
+            let leaving = state.leaving.iter().filter_map(Weak::upgrade);
+            state.informers.values().filter_map(Entry::core).chain(leaving).collect()
         };
-        let cores: Vec<Arc<Core>> = informers.into_values().filter_map(|entry| entry.core()).collect();
         for core in &cores {
             core.stop();
         }
         join_all(cores.iter().map(|core| core.until_stopped())).await;
+        // They stand in the state until then, for others who call this meanwhile.
+        let mut state = self.state();
+        let gone = (std::mem::take(&mut state.informers), state.metrics.take());
+        drop(state);
+        drop(gone);
     }
 
     /// What there are informers for: those that run, and those that wait to be started.
@@ -345,8 +389,8 @@ impl InformerFactory {
 
     fn started(&self) -> Vec<(Subject, Arc<Core>)> {
         let state = self.state();
-        let started = state.informers.iter().filter(|(_, entry)| matches!(entry.core, Held::Started(_)));
-        started.filter_map(|(subject, entry)| Some((subject.clone(), entry.core()?))).collect()
+        let living = state.informers.iter().filter_map(|(subject, entry)| Some((subject.clone(), entry.core()?)));
+        living.filter(|(_, core)| core.is_started()).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -57,13 +57,13 @@ impl InformerOptions {
         Self::default()
     }
 
-    /// Only objects of this scope.
+    /// Only objects of this scope; [`Scope::All`] if the defaults say less.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
     }
 
-    /// Only objects of one namespace.
+    /// Only objects of one namespace. The empty one stands for all, as in client-go.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         self.scope(Scope::Namespace(namespace.into()))
     }
@@ -73,13 +73,13 @@ impl InformerOptions {
         self.scope(Scope::Namespaces(namespaces.into_iter().map(Into::into).collect::<BTreeSet<_>>()))
     }
 
-    /// Only objects with these labels, in the server's grammar.
+    /// Only objects with these labels, in the server's grammar. The empty selector selects all, whatever the defaults say.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Only objects with these fields, in the server's grammar.
+    /// Only objects with these fields, in the server's grammar. The empty selector selects all, whatever the defaults say.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
@@ -170,6 +170,20 @@ impl InformerOptions {
             reflector: self.reflector.or(defaults.reflector),
             on_watch_error: self.on_watch_error.or(defaults.on_watch_error),
         }
+    }
+
+    /// The same objects are said in one way only: they decide which informer is meant.
+    pub(super) fn plain(mut self) -> Self {
+        self.scope = self.scope.map(|scope| match scope {
+            Scope::Namespace(namespace) if namespace.is_empty() => Scope::All,
+            Scope::Namespaces(mut namespaces) if namespaces.len() == 1 => {
+                namespaces.pop_first().map_or(Scope::All, Scope::Namespace)
+            }
+            scope => scope,
+        });
+        self.labels = self.labels.filter(|selector| !selector.is_empty());
+        self.fields = self.fields.filter(|selector| !selector.is_empty());
+        self
     }
 
     /// With all that holds if nobody says otherwise.
