@@ -1,0 +1,176 @@
+//! The end: of all informers of a factory, and of the factory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use tokio::time::Instant;
+use watchkeeper::{ErrorKind, HandlerOptions, InformerOptions};
+
+use crate::support::{Cluster, Heard, pod, seconds, settle, start, sync, tasks};
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_stops_all_and_leaves_no_task() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    let (pods, deployments) = (factory.informer::<Pod>(), factory.informer::<Deployment>());
+    let _several = factory.informer_with::<Pod>(InformerOptions::new().namespaces(["a", "b"])).unwrap();
+    let (_, handle) = Heard::listen(&pods);
+    sync(&factory).await;
+    let waiting = factory.informer::<ConfigMap>();
+    assert!(tasks() > 0);
+    assert_eq!(cluster.open_watches(), 4);
+
+    factory.shutdown().await;
+    assert_eq!(tasks(), 0);
+    assert_eq!(cluster.open_watches(), 0);
+    assert!(pods.is_stopped() && deployments.is_stopped() && waiting.is_stopped());
+    assert!(handle.is_removed());
+    assert!(factory.subjects().is_empty());
+    assert!(factory.synced().is_empty());
+    let key = watchkeeper::ObjectKey::namespaced("default", "web-0");
+    assert!(pods.lister().get(&key).is_some(), "what there was can still be read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_in_the_middle_of_the_first_lists_leaves_no_task() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    let (_, _handle) = Heard::listen(&factory.informer::<Pod>());
+    let _deployments = factory.informer::<Deployment>();
+    start(&factory);
+    factory.shutdown().await;
+    assert_eq!(tasks(), 0);
+    assert_eq!(cluster.open_watches(), 0);
+}
+
+/// An informer with a handler that needs three seconds to return.
+fn slow_handler(factory: &watchkeeper::InformerFactory) -> Arc<AtomicBool> {
+    let returned = Arc::new(AtomicBool::new(false));
+    let is_over = returned.clone();
+    let options = HandlerOptions::new().blocking();
+    let handler = move |_: &watchkeeper::Event<Pod>| {
+        std::thread::sleep(Duration::from_millis(300));
+        is_over.store(true, SeqCst);
+    };
+    factory.informer::<Pod>().on_event_with(options, handler).unwrap();
+    returned
+}
+
+#[tokio::test]
+async fn each_of_several_shutdowns_at_once_waits_for_the_end() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    let returned = slow_handler(&factory);
+    sync(&factory).await;
+    let shutdown = || async {
+        factory.shutdown().await;
+        assert!(returned.load(SeqCst), "a handler is still in its last call");
+    };
+    join_all([shutdown(), shutdown(), shutdown()]).await;
+    shutdown().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_that_is_given_up_can_be_waited_for_again() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    let returned = slow_handler(&factory);
+    sync(&factory).await;
+    assert!(tokio::time::timeout(Duration::from_millis(1), factory.shutdown()).await.is_err());
+    factory.shutdown().await;
+    assert!(returned.load(SeqCst));
+}
+
+#[tokio::test]
+async fn a_shutdown_waits_also_for_an_informer_whose_place_another_one_has_taken() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    let returned = slow_handler(&factory);
+    sync(&factory).await;
+    let first = factory.informer::<Pod>();
+    first.stop();
+    let second = factory.informer::<Pod>();
+    assert!(
+        !first.is_stopped() && !second.is_started(),
+        "the first one is still at its end, and the second one is new"
+    );
+    factory.shutdown().await;
+    assert!(first.is_stopped() && returned.load(SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_shutdown_has_nothing_to_do() {
+    let cluster = Cluster::new();
+    let factory = cluster.factory();
+    let _pods = factory.informer::<Pod>();
+    sync(&factory).await;
+    factory.shutdown().await;
+    let began = Instant::now();
+    factory.shutdown().await;
+    factory.clone().shutdown().await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_a_factory_that_was_shut_down_says_so() {
+    let cluster = Cluster::new();
+    let factory = cluster.factory();
+    factory.shutdown().await;
+    let pods = factory.informer::<Pod>();
+    assert!(pods.is_stopped() && !pods.is_started());
+    let errors = [
+        pods.on_event(|_| {}).unwrap_err(),
+        pods.synced().await.unwrap_err(),
+        pods.start(tokio_util::sync::CancellationToken::new()).unwrap_err(),
+        factory.informer_with::<Pod>(InformerOptions::new().namespace("a")).unwrap().events().unwrap_err(),
+        factory.metadata::<Pod>().events().unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Stopped);
+        assert!(error.to_string().contains("its factory has been shut down"), "{error}");
+    }
+    assert!(factory.subjects().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_for_an_informer_that_was_stopped_is_an_error() {
+    let cluster = Cluster::new();
+    let factory = cluster.factory();
+    let pods = factory.informer::<Pod>();
+    sync(&factory).await;
+    factory.shutdown().await;
+    let error = pods.on_event(|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stopped);
+    assert!(error.to_string().contains("the informer of pods has been stopped"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_factory_leaves_running_informers_running() {
+    let cluster = Cluster::new();
+    let factory = cluster.factory();
+    let pods = factory.informer::<Pod>();
+    sync(&factory).await;
+    drop(factory);
+    seconds(3600).await;
+    cluster.put(pod("default/web-0"));
+    settle().await;
+    assert_eq!(pods.lister().list().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_was_stopped_and_is_asked_for_again_tells_everything_again() {
+    let cluster = Cluster::with_pods(&["default/web-0"]);
+    let factory = cluster.factory();
+    for round in 1..=2 {
+        let pods = factory.informer::<Pod>();
+        let (heard, _handle) = Heard::listen(&pods);
+        sync(&factory).await;
+        assert_eq!(heard.take(), ["+ default/web-0"], "round {round}");
+        assert_eq!(cluster.lists("pods"), round);
+        pods.shutdown().await;
+    }
+}
