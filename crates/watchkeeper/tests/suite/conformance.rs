@@ -42,13 +42,21 @@ fn every_row_of_the_table_names_a_test_or_gives_a_reason() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// All tests, as `module::name`: those of this suite, those beside it, and the unit tests by their path.
+/// All tests, as `module::name`: those of this suite, those beside it, the unit tests by their path, and those of the API
+/// server as `apiserver::target::module::name`.
 fn tests() -> BTreeSet<String> {
     let library = root().join("crates/watchkeeper");
     let mut tests = BTreeSet::new();
     collect(&library.join("tests/suite"), "", &mut tests);
     collect(&library.join("tests"), "", &mut tests);
     collect(&library.join("src"), "", &mut tests);
+    let server = root().join("crates/watchkeeper-apiserver/tests");
+    assert!(
+        server.is_dir(),
+        "docs/conformance.md names tests of the crate watchkeeper-apiserver, and the folder {} is not there",
+        server.display()
+    );
+    collect(&server, "apiserver::", &mut tests);
     tests
 }
 
