@@ -1,5 +1,7 @@
 //! A server that lists ten thousand pods, for tests that measure memory: it makes each when it is asked for, and keeps none.
 
+#![allow(dead_code, unreachable_pub, reason = "each of the binaries that share this uses some of it")]
+
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;

@@ -8,9 +8,8 @@ use crate::support::{pod, seconds};
 /// The one who has it may be the one who waits: it would be for ever.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_nobody_reads_does_not_hold_up_a_shutdown() {
-    let source = Scripted::new()
-        .answer_list(ScriptedList::new("1", [pod("a", "1")]))
-        .answer_watch(ScriptedWatch::new().hang());
+    let source =
+        Scripted::new().answer_list(ScriptedList::new("1", [pod("a", "1")])).answer_watch(ScriptedWatch::new().hang());
     let informer: SharedInformer<serde_json::Value> = SharedInformer::new(source);
     let mut events = informer.events().expect("a stream");
     informer.start(CancellationToken::new()).expect("a runtime");
