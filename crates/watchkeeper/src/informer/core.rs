@@ -236,11 +236,16 @@ impl Core {
         }
     }
 
-    fn has_stopped(&self) {
+    /// What packs objects for a source ends with the last who holds the source.
+    fn let_sources_go(&self) {
         for partition in &self.partitions {
             let source = partition.source.lock().unwrap_or_else(PoisonError::into_inner).take();
             drop(source);
         }
+    }
+
+    fn has_stopped(&self) {
+        self.let_sources_go();
         let metrics = self.metrics().take();
         drop(metrics);
         self.stopped.raise();
@@ -329,6 +334,8 @@ async fn supervise(over: Over, engines: Vec<Engine>, token: CancellationToken) {
         () = resync(&core) => {}
     }
     core.leases.close();
+    // First, so that they go with the reflectors, and what they leave is gone before this waits for those.
+    core.let_sources_go();
     writers_stop.cancel();
     while writers.join_next().await.is_some() {}
     core.finish().await;
