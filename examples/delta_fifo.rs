@@ -7,43 +7,27 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::{Client, Config};
-use serde_json::{Value, json};
+use kube_client::Client;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::queue::{Delta, DeltaFifo};
 use watchkeeper::{Indexer, ListWatch, Object, ObjectKey, Reflector};
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_examples::{cluster, pause, pod, remove_pod, server_with, until_ctrl_c, wants_cluster};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    if wants_cluster()? { watch_pods(cluster().await?, until_ctrl_c()).await } else { in_memory().await }
+}
+
+/// A server on which something happens.
+pub async fn in_memory() -> anyhow::Result<()> {
+    let server = server_with(&[("default/web-0", "node-1"), ("default/web-1", "node-1"), ("default/db-0", "node-1")])?;
     let token = CancellationToken::new();
-    match std::env::args().nth(1).as_deref() {
-        None => {
-            let server = ApiServer::new();
-            for name in ["web-0", "web-1", "db-0"] {
-                server.create(pod(name, "node-1"))?;
-            }
-            let life = tokio::spawn(live(server.clone(), token.clone()));
-            watch_pods(server.client(), token).await?;
-            life.await?
-        }
-        Some("--cluster") => {
-            let config =
-                Config::infer().await.context("there is no cluster: set KUBECONFIG, or leave --cluster out")?;
-            let stop = token.clone();
-            tokio::spawn(async move {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    stop.cancel();
-                }
-            });
-            watch_pods(watchkeeper::client(config)?, token).await
-        }
-        Some(other) => bail!("unknown argument {other:?}; the only one is --cluster"),
-    }
+    let life = tokio::spawn(live(server.clone(), token.clone()));
+    watch_pods(server.client(), token).await?;
+    life.await?
 }
 
 async fn watch_pods(client: Client, token: CancellationToken) -> anyhow::Result<()> {
@@ -80,19 +64,13 @@ fn apply(store: &Indexer<Object>, key: &ObjectKey, delta: &Delta<Object>) -> any
 
 /// What happens in the cluster meanwhile.
 async fn live(server: ApiServer, token: CancellationToken) -> anyhow::Result<()> {
-    let pause = || tokio::time::sleep(Duration::from_millis(300));
     pause().await;
-    server.create(pod("web-2", "node-2"))?;
+    server.create(pod("default/web-2", "node-2"))?;
     pause().await;
-    server.put(pod("web-0", "node-3"))?;
+    server.put(pod("default/web-0", "node-3"))?;
     pause().await;
-    let kind = server.kind("", "pods").context("a server knows pods")?;
-    server.remove(&kind, "default/db-0");
+    remove_pod(&server, "default/db-0")?;
     pause().await;
     token.cancel();
     Ok(())
-}
-
-fn pod(name: &str, node: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": {"nodeName": node}})
 }
