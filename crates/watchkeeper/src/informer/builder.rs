@@ -8,6 +8,7 @@ use super::SharedInformer;
 use super::core::{Core, Engine, Gauge, Line, Partition, Parts, WatchErrorHook};
 use super::lease::Lease;
 use super::processor::Processor;
+use super::sample::Measured;
 use crate::defaults::{LINGER, SYNC_TIMEOUT};
 use crate::metrics::{InformerIdentity, MetricsProvider};
 use crate::source::PartitionSource;
@@ -153,7 +154,7 @@ impl<K> InformerBuilder<K> {
             .then(|| Arc::new(PartitionVersions::new(namespaces.iter().map(|name| name.clone().unwrap_or_default()))));
 
         Arc::new_cyclic(|core: &Weak<Core>| {
-            let metrics = metrics.map(|(provider, identity)| (provider.informer(&identity, core.clone()), identity));
+            let measured = metrics.map(|(provider, identity)| Measured::new(&*provider, &identity, core));
             let (mut partitions, mut engines) = (Vec::new(), Vec::new());
             for (at, PartitionSource { namespace, source }) in sources.into_iter().enumerate() {
                 let core = core.clone();
@@ -164,8 +165,8 @@ impl<K> InformerBuilder<K> {
                 };
                 let (line, gauge, reflected) = line(queue, &source, &store, namespace.as_ref());
                 let reflected = reflector(reflected).resync_period(Duration::ZERO).on_watch_error(hook);
-                let reflected = match &metrics {
-                    Some((metrics, _)) => reflected.metrics(metrics.clone()),
+                let reflected = match &measured {
+                    Some(measured) => reflected.metrics(measured.metrics.clone()),
                     None => reflected,
                 };
                 partitions.push(Partition {
@@ -191,7 +192,7 @@ impl<K> InformerBuilder<K> {
                 sync_timeout,
                 linger,
                 on_watch_error,
-                metrics,
+                measured,
             })
         })
     }

@@ -21,14 +21,12 @@ use super::lease::{Lease, Leases};
 use super::listener::Listener;
 use super::processor::Processor;
 use super::run::Runner;
+use super::sample::Measured;
 use crate::defaults::SLOW_SHUTDOWN;
-use crate::metrics::{InformerIdentity, InformerMetrics};
 use crate::queue::{AtomicFifoConsumer, DeltaFifoConsumer};
 use crate::{AtomicFifo, DeltaFifo, Error, ErrorKind, ListerWatcher, Object, Reflector, Relister, StatusReader};
 
 pub(crate) type WatchErrorHook = dyn Fn(&Error) + Send + Sync;
-
-pub(super) type Metrics = (Arc<dyn InformerMetrics>, InformerIdentity);
 
 /// One informer. Everything public is a view of it.
 pub(crate) struct Core {
@@ -52,8 +50,8 @@ pub(crate) struct Core {
     pub(super) on_watch_error: ArcSwapOption<Box<WatchErrorHook>>,
     /// A handler has come that may want a resync before all others.
     handlers_changed: Notify,
-    /// Who measures how long things take, until it has stopped.
-    metrics: Mutex<Option<Metrics>>,
+    /// Who measures it, until it begins to stop.
+    measured: Mutex<Option<Measured>>,
     /// The server has refused something, which those who wait for the first list want to know.
     pub(super) refused: Notify,
 }
@@ -106,13 +104,23 @@ pub(super) struct Parts {
     pub(super) sync_timeout: Duration,
     pub(super) linger: Duration,
     pub(super) on_watch_error: Option<Box<WatchErrorHook>>,
-    pub(super) metrics: Option<Metrics>,
+    pub(super) measured: Option<Measured>,
 }
 
 impl Core {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { name, kind, processor, partitions, engines, resync, sync_timeout, linger, on_watch_error, metrics } =
-            parts;
+        let Parts {
+            name,
+            kind,
+            processor,
+            partitions,
+            engines,
+            resync,
+            sync_timeout,
+            linger,
+            on_watch_error,
+            measured,
+        } = parts;
         Self {
             name,
             kind,
@@ -129,7 +137,7 @@ impl Core {
             failure: ArcSwapOption::empty(),
             on_watch_error: ArcSwapOption::from_pointee(on_watch_error),
             handlers_changed: Notify::new(),
-            metrics: Mutex::new(metrics),
+            measured: Mutex::new(measured),
             refused: Notify::new(),
         }
     }
@@ -223,6 +231,8 @@ impl Core {
 
     /// Begins to stop everything.
     pub(crate) fn stop(&self) {
+        // In this order: with the leases closed, another one may take its place.
+        self.end_measuring();
         self.leases.close();
         self.stop.cancel();
         let mut life = self.life();
@@ -246,9 +256,13 @@ impl Core {
 
     fn has_stopped(&self) {
         self.let_sources_go();
-        let metrics = self.metrics().take();
-        drop(metrics);
+        self.end_measuring();
         self.stopped.raise();
+    }
+
+    fn end_measuring(&self) {
+        let measured = self.measured().take();
+        drop(measured);
     }
 
     pub(crate) async fn until_stopped(&self) {
@@ -291,8 +305,8 @@ impl Core {
         }
     }
 
-    fn metrics(&self) -> MutexGuard<'_, Option<Metrics>> {
-        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
+    fn measured(&self) -> MutexGuard<'_, Option<Measured>> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn life(&self) -> MutexGuard<'_, Life> {
@@ -333,6 +347,7 @@ async fn supervise(over: Over, engines: Vec<Engine>, token: CancellationToken) {
         () = core.leases.until_unused(core.linger) => tracing::debug!("nobody needs it any more"),
         () = resync(&core) => {}
     }
+    core.end_measuring();
     core.leases.close();
     // First, so that they go with the reflectors, and what they leave is gone before this waits for those.
     core.let_sources_go();
@@ -399,7 +414,7 @@ async fn resync(core: &Core) {
 
 /// Applies what comes out of a partition's queue.
 async fn process(core: Arc<Core>, partition: usize, line: Line) {
-    let metrics = core.metrics().as_ref().map(|(metrics, _)| metrics.clone());
+    let metrics = core.measured().as_ref().map(|measured| measured.metrics.clone());
     match line {
         Line::Atomic(queue, mut consumer) => {
             let mut synced = false;

@@ -1,13 +1,43 @@
 //! What an informer tells those who measure it.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 use super::core::{Core, Partition};
 use super::listener::Listener;
 use crate::Object;
-use crate::metrics::{HandlerSample, InformerSample, InformerState};
+use crate::metrics::{
+    HandlerSample, InformerIdentity, InformerMetrics, InformerSample, InformerState, MetricsProvider,
+};
 
-impl InformerState for Core {
+/// An informer that is measured, until it begins to stop: from then on another one may have its labels.
+pub(super) struct Measured {
+    pub(super) metrics: Arc<dyn InformerMetrics>,
+    _state: Arc<dyn InformerState>,
+    /// The labels are this one's for as long.
+    _identity: InformerIdentity,
+}
+
+impl Measured {
+    pub(super) fn new(provider: &dyn MetricsProvider, identity: &InformerIdentity, core: &Weak<Core>) -> Self {
+        let state: Arc<dyn InformerState> = Arc::new(State(core.clone()));
+        Self {
+            metrics: provider.informer(identity, Arc::downgrade(&state)),
+            _state: state,
+            _identity: identity.clone(),
+        }
+    }
+}
+
+struct State(Weak<Core>);
+
+impl InformerState for State {
+    fn sample(&self) -> InformerSample {
+        self.0.upgrade().map(|core| core.sample()).unwrap_or_default()
+    }
+}
+
+impl Core {
     fn sample(&self) -> InformerSample {
         let store = &self.processor.store;
         let objects = store.snapshot();
