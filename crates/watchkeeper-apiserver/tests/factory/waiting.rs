@@ -121,6 +121,19 @@ async fn one_forbidden_namespace_is_named_and_the_others_are_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_informer_that_was_not_started_says_so_to_those_who_wait_for_it() {
+    let cluster = Cluster::new();
+    let factory = cluster.factory();
+    let pods = factory.informer::<Pod>();
+    let error = pods.synced().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSynced);
+    assert!(
+        error.to_string().contains("has not been started") && error.to_string().contains("call start()"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_are_waited_for_at_once_and_each_until_it_makes_no_progress() {
     let cluster = Cluster::new();
     let faults = cluster.server.faults();
