@@ -1,15 +1,14 @@
 //! The metrics of a factory's informers.
 
 use std::sync::Barrier;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use watchkeeper::metrics::PrometheusMetrics;
-use watchkeeper::{Event, HandlerOptions, InformerFactory, InformerOptions, SharedInformer};
+use watchkeeper::{InformerFactory, InformerOptions, SharedInformer};
 
-use crate::support::{Cluster, pod, settle, sync};
+use crate::support::{Busy, Cluster, pod, settle, sync};
 
 struct Bench {
     cluster: Cluster,
@@ -100,15 +99,14 @@ async fn an_informer_that_takes_the_place_of_a_stopped_one_is_measured() {
 #[tokio::test]
 async fn one_that_is_still_stopping_and_the_one_in_its_place_are_not_both_published() {
     let bench = Bench::new(&["default/web-0"]);
+    let busy = Busy::start(&bench.factory).await;
     let first = bench.factory.informer::<Pod>();
-    let slow = |_: &Event<Pod>| std::thread::sleep(Duration::from_millis(300));
-    first.on_event_with(HandlerOptions::new().blocking(), slow).unwrap();
-    sync(&bench.factory).await;
     first.stop();
     let second = bench.factory.informer::<Pod>();
     sync(&bench.factory).await;
     assert!(!first.is_stopped() && second.has_synced());
     assert_eq!(bench.objects("pods"), Some(1.0));
+    busy.let_go();
     bench.factory.shutdown().await;
 }
 

@@ -1,16 +1,14 @@
 //! The end: of all informers of a factory, and of the factory.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::join;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use tokio::time::Instant;
-use watchkeeper::{ErrorKind, HandlerOptions, InformerOptions};
+use tokio::time::{Instant, timeout};
+use watchkeeper::{ErrorKind, InformerOptions};
 
-use crate::support::{Cluster, Heard, pod, seconds, settle, start, sync, tasks};
+use crate::support::{Busy, Cluster, Heard, pod, seconds, settle, start, sync, tasks};
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_stops_all_and_leaves_no_task() {
@@ -47,30 +45,20 @@ async fn a_shutdown_in_the_middle_of_the_first_lists_leaves_no_task() {
     assert_eq!(cluster.open_watches(), 0);
 }
 
-/// An informer with a handler that needs three seconds to return.
-fn slow_handler(factory: &watchkeeper::InformerFactory) -> Arc<AtomicBool> {
-    let returned = Arc::new(AtomicBool::new(false));
-    let is_over = returned.clone();
-    let options = HandlerOptions::new().blocking();
-    let handler = move |_: &watchkeeper::Event<Pod>| {
-        std::thread::sleep(Duration::from_millis(300));
-        is_over.store(true, SeqCst);
-    };
-    factory.informer::<Pod>().on_event_with(options, handler).unwrap();
-    returned
-}
-
 #[tokio::test]
 async fn each_of_several_shutdowns_at_once_waits_for_the_end() {
     let cluster = Cluster::with_pods(&["default/web-0"]);
     let factory = cluster.factory();
-    let returned = slow_handler(&factory);
-    sync(&factory).await;
+    let busy = Busy::start(&factory).await;
     let shutdown = || async {
         factory.shutdown().await;
-        assert!(returned.load(SeqCst), "a handler is still in its last call");
+        assert!(busy.has_returned(), "a handler is still in its last call");
     };
-    join_all([shutdown(), shutdown(), shutdown()]).await;
+    let let_go = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        busy.let_go();
+    };
+    join!(shutdown(), shutdown(), shutdown(), let_go);
     shutdown().await;
 }
 
@@ -78,28 +66,28 @@ async fn each_of_several_shutdowns_at_once_waits_for_the_end() {
 async fn a_shutdown_that_is_given_up_can_be_waited_for_again() {
     let cluster = Cluster::with_pods(&["default/web-0"]);
     let factory = cluster.factory();
-    let returned = slow_handler(&factory);
-    sync(&factory).await;
-    assert!(tokio::time::timeout(Duration::from_millis(1), factory.shutdown()).await.is_err());
+    let busy = Busy::start(&factory).await;
+    assert!(timeout(Duration::from_millis(10), factory.shutdown()).await.is_err());
+    assert!(timeout(Duration::from_millis(10), factory.shutdown()).await.is_err());
+    busy.let_go();
     factory.shutdown().await;
-    assert!(returned.load(SeqCst));
+    assert!(busy.has_returned());
 }
 
 #[tokio::test]
 async fn a_shutdown_waits_also_for_an_informer_whose_place_another_one_has_taken() {
     let cluster = Cluster::with_pods(&["default/web-0"]);
     let factory = cluster.factory();
-    let returned = slow_handler(&factory);
-    sync(&factory).await;
+    let busy = Busy::start(&factory).await;
     let first = factory.informer::<Pod>();
     first.stop();
     let second = factory.informer::<Pod>();
-    assert!(
-        !first.is_stopped() && !second.is_started(),
-        "the first one is still at its end, and the second one is new"
-    );
+    assert!(!second.is_started(), "it is a new one");
+    assert!(timeout(Duration::from_millis(10), factory.shutdown()).await.is_err());
+    assert!(second.is_stopped() && !first.is_stopped());
+    busy.let_go();
     factory.shutdown().await;
-    assert!(first.is_stopped() && returned.load(SeqCst));
+    assert!(first.is_stopped());
 }
 
 #[tokio::test(start_paused = true)]

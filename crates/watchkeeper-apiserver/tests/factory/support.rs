@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_client::Client;
 use kube_client::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
-use watchkeeper::{Event, HandlerHandle, InformerFactory, InformerOptions, SharedInformer};
+use watchkeeper::{Event, HandlerHandle, HandlerOptions, InformerFactory, InformerOptions, SharedInformer};
 use watchkeeper_apiserver::{ApiServer, ApiService, Namespaces};
 
 /// A server, and everything that it was asked.
@@ -206,6 +207,38 @@ impl Heard {
     /// What was heard since the last time.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// A handler of pods that is in its first call until it is let go.
+pub(crate) struct Busy {
+    let_go: mpsc::Sender<()>,
+    returned: Arc<AtomicBool>,
+}
+
+impl Busy {
+    /// Starts the factory, which has a pod, and waits until the handler is busy with it.
+    pub(crate) async fn start(factory: &InformerFactory) -> Self {
+        let (let_go, gone) = mpsc::channel();
+        let (entered, returned) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let (is_in, is_over) = (entered.clone(), returned.clone());
+        let handler = move |_: &Event<Pod>| {
+            is_in.notify_one();
+            let _ = gone.recv();
+            is_over.store(true, SeqCst);
+        };
+        factory.informer::<Pod>().on_event_with(HandlerOptions::new().blocking(), handler).unwrap();
+        start(factory);
+        entered.notified().await;
+        Self { let_go, returned }
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.let_go.send(()).unwrap();
+    }
+
+    pub(crate) fn has_returned(&self) -> bool {
+        self.returned.load(SeqCst)
     }
 }
 
