@@ -49,3 +49,28 @@ async fn the_program_of_the_readme_runs() -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+/// Without a cluster the error says so, and what to do.
+#[test]
+fn without_a_cluster_the_program_says_what_is_missing() {
+    let program = || {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_readme"));
+        program.env_remove("KUBERNETES_SERVICE_HOST");
+        program
+    };
+    let said = |program: &mut Command| {
+        let output = program.output().expect("the program runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let missing = said(program().env("KUBECONFIG", "/nowhere/kubeconfig"));
+    assert!(missing.contains("/nowhere/kubeconfig") && missing.contains("set KUBECONFIG"), "{missing}");
+
+    let folder = std::env::temp_dir().join(format!("watchkeeper-broken-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("kubeconfig");
+    std::fs::write(&path, "users: {token: s3cr3t\n").expect("a file");
+    let broken = said(program().env("KUBECONFIG", &path));
+    std::fs::remove_dir_all(&folder).expect("gone");
+    assert!(broken.contains("not valid YAML") && !broken.contains("s3cr3t"), "{broken}");
+}

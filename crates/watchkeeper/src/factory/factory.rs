@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::future::join_all;
+use kube_client::config::KubeconfigError;
 use kube_client::{Client, Config};
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta};
 use tokio_util::sync::CancellationToken;
@@ -127,12 +128,16 @@ impl InformerFactoryBuilder {
 impl InformerFactory {
     /// A factory for the cluster of the kubeconfig, or the one that this runs in.
     pub async fn try_default() -> Result<Self, Error> {
-        let config = Config::infer().await.map_err(|_| {
-            // The reasons for which there is neither may quote what is in the kubeconfig.
-            Error::new(
-                ErrorKind::Config,
-                "there is no cluster to talk to: no kubeconfig that can be read, and no service account; set KUBECONFIG",
-            )
+        let config = Config::infer().await.map_err(|error| {
+            let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<KubeconfigError>());
+            let why = match cause {
+                // A parser's error may quote what is in the file.
+                Some(KubeconfigError::Parse(_)) => "the kubeconfig is not valid YAML, or is no kubeconfig".to_owned(),
+                Some(cause) => cause.to_string(),
+                None => "no kubeconfig can be read".to_owned(),
+            };
+            let remedy = "set KUBECONFIG to one that `kubectl` can use, or run this in a cluster";
+            Error::new(ErrorKind::Config, format_args!("there is no cluster to talk to: {why}; {remedy}"))
         })?;
         Ok(Self::new(crate::client(config)?))
     }
