@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::core::Core;
+use crate::lister::Keeper;
 
 /// Keeps an informer running.
 pub(crate) struct Lease(Arc<Core>);
@@ -86,6 +87,12 @@ impl Lease {
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0
+    }
+}
+
+impl Keeper for Lease {
+    fn has_synced(&self) -> bool {
+        self.0.has_synced()
     }
 }
 

@@ -18,6 +18,7 @@ use super::sieve::Sieve;
 use super::status::InformerStatus;
 use super::stream::EventStream;
 use crate::defaults::MIN_RESYNC_PERIOD;
+use crate::lister::Keeper;
 use crate::{Error, Event, Index, IndexError, Indexer, Lister, ListerWatcher, Object, ResourceVersion};
 
 /// Keeps a copy of a kind, and tells any number of handlers what changes: client-go's `SharedIndexInformer`. Cheap to clone.
@@ -75,9 +76,9 @@ impl<K> SharedInformer<K> {
     /// The lister keeps the informer running.
     pub fn lister(&self) -> Lister<K> {
         let core = self.core();
-        let alive: Arc<dyn std::any::Any + Send + Sync> = Arc::new(self.lease.clone());
+        let keeper: Arc<dyn Keeper> = Arc::new(self.lease.clone());
         let (store, versions) = (core.processor.store.clone(), core.processor.versions.clone());
-        Lister::of_informer(store, core.kind.clone(), versions, Some(alive))
+        Lister::of_informer(store, core.kind.clone(), versions, Some(keeper))
     }
 
     /// Starts to list and watch, on the tokio runtime that this is called in; outside of one that is an error. It goes on

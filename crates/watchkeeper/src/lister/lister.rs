@@ -1,6 +1,5 @@
 //! Reads the objects of a kind.
 
-use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -23,10 +22,16 @@ struct Shared {
     kind: Option<Box<str>>,
     /// The versions of the namespaces, where each is watched on its own.
     partitions: Option<Arc<PartitionVersions>>,
-    /// What has to live as long as somebody reads.
-    _alive: Option<Arc<dyn Any + Send + Sync>>,
+    /// The informer that keeps the store, which has to run for as long as somebody reads.
+    keeper: Option<Arc<dyn Keeper>>,
     /// Somebody has been told that there is no index of namespaces.
     warned: AtomicBool,
+}
+
+/// Whoever keeps a store up to date, for as long as somebody holds this.
+pub(crate) trait Keeper: Send + Sync {
+    /// The store has had its first list.
+    fn has_synced(&self) -> bool;
 }
 
 impl<K> Lister<K> {
@@ -45,9 +50,9 @@ impl<K> Lister<K> {
         store: Arc<Indexer<Object>>,
         kind: Option<Box<str>>,
         partitions: Option<Arc<PartitionVersions>>,
-        alive: Option<Arc<dyn Any + Send + Sync>>,
+        keeper: Option<Arc<dyn Keeper>>,
     ) -> Self {
-        let shared = Shared { store, kind, partitions, _alive: alive, warned: AtomicBool::new(false) };
+        let shared = Shared { store, kind, partitions, keeper, warned: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), of: PhantomData }
     }
 
@@ -58,7 +63,10 @@ impl<K> Lister<K> {
 
     /// The object under a key, or an error that names it.
     pub fn require(&self, key: &ObjectKey) -> Result<Cached<K>, NotFound> {
-        self.get(key).ok_or_else(|| NotFound::new(self.kind(), key.clone()))
+        self.get(key).ok_or_else(|| {
+            let is_final = self.shared.keeper.as_ref().is_none_or(|keeper| keeper.has_synced());
+            NotFound::new(self.kind(), key.clone(), is_final)
+        })
     }
 
     /// All objects that there are now.

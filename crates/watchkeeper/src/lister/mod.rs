@@ -38,7 +38,7 @@ mod objects;
 mod selector;
 
 pub use lister::Lister;
-pub(crate) use lister::without_paths;
+pub(crate) use lister::{Keeper, without_paths};
 pub use namespace::NamespaceLister;
 pub use not_found::NotFound;
 pub use objects::{IntoIter, Iter, Objects};

@@ -94,7 +94,8 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::Indexer;
+    use crate::lister::Keeper;
+    use crate::{Error, ErrorKind, Indexer};
 
     fn partitioned() -> (Arc<PartitionVersions>, Lister<()>) {
         let partitions = Arc::new(PartitionVersions::new(["shop", "bank"].map(Arc::from)));
@@ -163,9 +164,18 @@ mod tests {
 
     #[test]
     fn what_keeps_an_informer_alive_lives_as_long_as_any_lister_of_it() {
-        let informer = Arc::new(());
+        struct Informer;
+        impl Keeper for Informer {
+            fn has_synced(&self) -> bool {
+                false
+            }
+        }
+        let informer: Arc<dyn Keeper> = Arc::new(Informer);
         let store = Arc::new(Indexer::objects());
         let lister: Lister<()> = Lister::of_informer(store, Some("Pod".into()), None, Some(informer.clone()));
+        let missing = lister.require(&ObjectKey::namespaced("shop", "web-0")).expect_err("nothing is there");
+        assert!(missing.to_string().contains("not complete yet"), "{missing}");
+        assert_eq!(Error::from(missing).kind(), ErrorKind::NotSynced, "it may be there all the same");
         let namespace = lister.clone().namespace("shop");
         assert_eq!(format!("{namespace:?}"), r#"NamespaceLister("shop" of Lister(0 of Pod))"#);
         let objects = lister.list();
