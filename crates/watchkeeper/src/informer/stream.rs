@@ -32,7 +32,8 @@ impl<K: 'static> EventStream<K> {
                 }
             }
         });
-        Self { events: events.boxed(), handle, _lease: lease }
+        // One may ask again after the end.
+        Self { events: events.fuse().boxed(), handle, _lease: lease }
     }
 }
 
