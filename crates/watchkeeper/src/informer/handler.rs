@@ -39,6 +39,11 @@ pub trait EventHandler<K>: Send + 'static {
     }
 }
 
+/// What a handler is called by its type. A closure is called by the function that it stands in.
+pub(super) fn name_of(type_name: &str) -> Box<str> {
+    crate::lister::without_paths(&type_name.replace("::{{closure}}", ""))
+}
+
 /// A closure as a handler.
 pub(super) struct Closure<F>(pub(super) F);
 
@@ -109,8 +114,9 @@ impl<K> HandlerOptions<K> {
     }
 
     /// Which objects the handler hears of: client-go's `FilteringResourceEventHandler`. An object that begins to pass is
-    /// added for the handler, one that no longer does is deleted. It is asked once for each event that is no deletion, where
-    /// the handler runs. One that decodes does so each time: labels and names are at hand without.
+    /// added for the handler, one that no longer does is deleted, with the last state that did. It is asked once for each
+    /// event that is no deletion, where the handler runs. One that decodes does so each time: labels and names are at hand
+    /// without.
     pub fn filter(mut self, filter: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(filter));
         self

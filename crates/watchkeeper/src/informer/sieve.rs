@@ -43,7 +43,7 @@ impl<K> Sieve<K> {
                 }
                 (true, false) => {
                     self.known.remove(&hash);
-                    Some(Event::Deleted { last: new, final_state_known: true, cause })
+                    Some(Event::Deleted { last: old, final_state_known: true, cause })
                 }
                 (false, false) => None,
             },
