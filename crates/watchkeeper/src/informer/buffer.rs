@@ -5,9 +5,10 @@
 //! came; changes and snapshots wait as one pointer each and are read when their turn comes.
 //!
 //! A coalescing buffer keeps one entry for each key instead of its changes: what the handler was told last, and what the
-//! object is now. An entry keeps its place while it changes. Replays stand between entries like walls: what comes after one
-//! does not change entries in front of it, else the handler would hear of something newer first. There are two at most (the
-//! first state, and a resync, which is not repeated while one waits), so no more than three entries for a key.
+//! object is now. An entry keeps its place while it changes. Replays and first lists stand between entries like walls: what
+//! comes after one does not change entries in front of it, else the handler would hear of something newer first. There are
+//! few (the first state, the first list of each namespace, and a resync, which is not repeated while one waits), so few
+//! entries for a key too.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub(super) struct Waiting {
     with_unchanged: bool,
     /// How many events there are in it.
     len: usize,
+    /// How many of them came all at once: as a list, or as a replay.
+    at_once: usize,
 }
 
 enum Section {
@@ -56,11 +59,16 @@ enum Section {
 
 impl Waiting {
     pub(super) fn new(policy: Buffer, with_unchanged: bool) -> Self {
-        Self { sections: VecDeque::new(), policy, with_unchanged, len: 0 }
+        Self { sections: VecDeque::new(), policy, with_unchanged, len: 0, at_once: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many have come one by one, and tell whether the handler keeps up.
+    pub(super) fn lag(&self) -> usize {
+        self.len - self.at_once
     }
 
     /// Nothing waits, not even a mark.
@@ -84,7 +92,7 @@ impl Waiting {
         let Some(Section::Keys(keys)) = self.sections.back_mut() else { return };
         let before = keys.pending.len();
         for change in changes.items().iter().filter(|change| self.with_unchanged || !change.unchanged) {
-            keys.push(change);
+            keys.push(change, self.with_unchanged);
         }
         self.len = self.len + keys.pending.len() - before;
         if keys.pending.is_empty() {
@@ -94,6 +102,7 @@ impl Waiting {
 
     pub(super) fn push(&mut self, notice: Notice) {
         self.len += self.size(&notice);
+        self.at_once += self.size_at_once(&notice);
         self.sections.push_back(Section::Notice(notice));
     }
 
@@ -111,6 +120,7 @@ impl Waiting {
             Section::Notice(_) => {
                 let Some(Section::Notice(notice)) = self.sections.pop_front() else { return None };
                 self.len -= self.size(&notice);
+                self.at_once -= self.size_at_once(&notice);
                 notice
             }
         };
@@ -118,6 +128,13 @@ impl Waiting {
             self.sections = VecDeque::new();
         }
         Some(notice)
+    }
+
+    fn size_at_once(&self, notice: &Notice) -> usize {
+        match notice {
+            Notice::Changes(changes) if changes.items().first().is_none_or(|first| first.cause == Cause::Watch) => 0,
+            notice => self.size(notice),
+        }
     }
 
     /// How many events come of it.
@@ -151,17 +168,15 @@ struct Pending {
 
 enum Now {
     There(Object),
-    Gone { last: Object, final_state_known: bool },
+    Gone { last: Option<Object> },
 }
 
 impl Keys {
     /// Joins a change with what waits of its key.
-    fn push(&mut self, change: &Change) {
+    fn push(&mut self, change: &Change, with_unchanged: bool) {
         let (now, key) = match (&change.new, &change.old) {
             (Some(new), _) => (Now::There(new.clone()), new.key()),
-            (None, Some(last)) => {
-                (Now::Gone { last: last.clone(), final_state_known: change.final_state_known }, last.key())
-            }
+            (None, Some(old)) => (Now::Gone { last: change.last().cloned() }, old.key()),
             (None, None) => return,
         };
         match self.pending.get_mut(key) {
@@ -170,9 +185,17 @@ impl Keys {
                 self.pending.remove(key);
                 self.forget_vanished();
             }
+            // It is again what the handler was told last: there is nothing to tell.
+            Some(Pending { told: Some(told), .. })
+                if !with_unchanged && matches!(&now, Now::There(new) if told.is_same_state(new)) =>
+            {
+                self.pending.remove(key);
+                self.forget_vanished();
+            }
             Some(pending) => {
                 pending.now = now;
-                if !change.unchanged {
+                // An addition that changes before it is told is an addition still, by what added it.
+                if !change.unchanged && pending.told.is_some() {
                     pending.cause = change.cause;
                 }
             }
@@ -199,15 +222,13 @@ impl Keys {
                     // Two events: the second comes next.
                     self.order.push_front((number, key.clone()));
                     self.pending.insert(key, Pending { number, told: None, now: Now::There(new), cause });
-                    Change::deleted(told, false, cause)
+                    Change::deleted(told, None, cause)
                 }
                 (Some(told), Now::There(new)) => Change::updated(told, new, cause),
                 (None, Now::There(new)) => Change::added(new, cause),
-                // The handler knows another one, whose end it missed, and has never heard of the one that is gone.
-                (Some(told), Now::Gone { last, .. }) if Change::is_successor(&told, &last) => {
-                    Change::deleted(told, false, cause)
-                }
-                (_, Now::Gone { last, final_state_known }) => Change::deleted(last, final_state_known, cause),
+                (Some(told), Now::Gone { last }) => Change::deleted(told, last, cause),
+                // An addition that is gone was forgotten at once.
+                (None, Now::Gone { .. }) => continue,
             });
         }
     }

@@ -18,28 +18,32 @@ use crate::{Cached, Cause, Event, Object};
 /// One thing that happened to one object.
 #[derive(Clone)]
 pub(super) struct Change {
-    /// Before it. Of a deletion, the last state: the deletion's own if that is known.
+    /// What the cache had before.
     pub(super) old: Option<Object>,
     /// After it. None of a deletion.
     pub(super) new: Option<Object>,
+    /// The state in which it was deleted, if that is known.
+    last: Option<Object>,
     pub(super) cause: Cause,
-    pub(super) final_state_known: bool,
     /// Old and new are the same state of the same object, which not everybody wants to hear of.
     pub(super) unchanged: bool,
 }
 
 impl Change {
     pub(super) fn added(object: Object, cause: Cause) -> Self {
-        Self { old: None, new: Some(object), cause, final_state_known: true, unchanged: false }
+        Self { old: None, new: Some(object), last: None, cause, unchanged: false }
     }
 
-    pub(super) fn deleted(last: Object, final_state_known: bool, cause: Cause) -> Self {
-        Self { old: Some(last), new: None, cause, final_state_known, unchanged: false }
+    /// A deletion of what the cache had; `last` is the state in which it was deleted, if anybody saw that.
+    pub(super) fn deleted(old: Object, last: Option<Object>, cause: Cause) -> Self {
+        // The end of another object of that name is not the end of this one, which was missed.
+        let last = last.filter(|last| !Self::is_successor(&old, last));
+        Self { old: Some(old), new: None, last, cause, unchanged: false }
     }
 
     pub(super) fn updated(old: Object, new: Object, cause: Cause) -> Self {
         let unchanged = old.is_same_state(&new);
-        Self { old: Some(old), new: Some(new), cause, final_state_known: true, unchanged }
+        Self { old: Some(old), new: Some(new), last: None, cause, unchanged }
     }
 
     /// The object is another one than before, under the same name.
@@ -48,21 +52,32 @@ impl Change {
         matches!((old.uid(), new.uid()), (Some(old), Some(new)) if old != new)
     }
 
+    /// Of a deletion, the state in which it was deleted.
+    pub(super) fn last(&self) -> Option<&Object> {
+        self.last.as_ref()
+    }
+
+    /// What a handler is shown: of an update both ends, of a deletion the last state.
+    pub(super) fn memos(&self) -> Memos {
+        let old = self.last.as_ref().or(self.old.as_ref());
+        (old.cloned().map(Memo::new), self.new.clone().map(Memo::new))
+    }
+
     /// As a handler is told. Both ends are none only for what never was, and that is no change.
-    pub(super) fn event<K>(&self, old: Option<Arc<Memo>>, new: Option<Arc<Memo>>) -> Option<Event<K>> {
-        let cause = self.cause;
+    pub(super) fn event<K>(&self, (old, new): Memos) -> Option<Event<K>> {
+        let (cause, final_state_known) = (self.cause, self.last.is_some());
         let (old, new) = (old.map(Cached::of_memo), new.map(Cached::of_memo));
         Some(match (old, new) {
             (None, Some(object)) => Event::Added { object, cause },
             (Some(old), Some(new)) => Event::Updated { old, new, cause },
-            (Some(last), None) => Event::Deleted { last, final_state_known: self.final_state_known, cause },
+            (Some(last), None) => Event::Deleted { last, final_state_known, cause },
             (None, None) => return None,
         })
     }
 }
 
 /// Memos of both ends of a change.
-type Memos = (Option<Arc<Memo>>, Option<Arc<Memo>>);
+pub(super) type Memos = (Option<Arc<Memo>>, Option<Arc<Memo>>);
 
 /// Changes that were applied at once, in the order in which they are told.
 pub(super) struct Changes {
@@ -96,8 +111,7 @@ impl Changes {
     /// The event at a place, with objects that are shared with the others who are told of it.
     pub(super) fn event<K>(&self, at: usize) -> Option<Event<K>> {
         let change = &self.items[at];
-        let (old, new) = self.memos(at, change);
-        change.event(old, new)
+        change.event(self.memos(at, change))
     }
 
     fn memos(&self, at: usize, change: &Change) -> Memos {
@@ -105,7 +119,7 @@ impl Changes {
         if let Some((_, memos)) = decodes.window.iter().rev().find(|(known, _)| *known == at) {
             return memos.clone();
         }
-        let memos = (change.old.clone().map(Memo::new), change.new.clone().map(Memo::new));
+        let memos = change.memos();
         let mut gone = None;
         if !decodes.over {
             if decodes.window.len() == SHARED_DECODES {

@@ -38,6 +38,8 @@ pub(crate) struct Listener {
     pub(super) removed: Flag,
     /// The handler will not be called any more, and is dropped.
     pub(super) done: Flag,
+    /// There is nobody to be called: somebody takes the events of a stream, when they want to.
+    is_stream: AtomicBool,
     /// The handler, until it is started.
     runner: Mutex<Option<Runner>>,
 }
@@ -66,8 +68,14 @@ impl Listener {
             synced: Flag::default(),
             removed: Flag::default(),
             done: Flag::default(),
+            is_stream: AtomicBool::new(false),
             runner: Mutex::new(None),
         }
+    }
+
+    /// Nobody is called: when it is removed there is nothing to wait for.
+    pub(super) fn becomes_stream(&self) {
+        self.is_stream.store(true, Relaxed);
     }
 
     /// Wants to hear of objects that a list found unchanged.
@@ -92,23 +100,24 @@ impl Listener {
     }
 
     fn put(&self, put: impl FnOnce(&mut Waiting)) {
+        let mut waiting = self.waiting();
+        // With the lock held: who removes it drops what waits after saying so.
         if self.removed.is_raised() {
             return;
         }
-        let mut waiting = self.waiting();
         put(&mut waiting);
-        let (len, rings) = (waiting.len(), !waiting.is_empty());
+        let (lag, rings) = (waiting.lag(), !waiting.is_empty());
         drop(waiting);
         if rings {
             self.bell.notify_one();
         }
-        if len >= LONG_BACKLOG && !self.warned.swap(true, Relaxed) {
+        if lag >= LONG_BACKLOG && !self.warned.swap(true, Relaxed) {
             tracing::warn!(
                 handler = &*self.name,
-                backlog = len,
+                backlog = lag,
                 "a handler does not keep up, and what it has not heard waits"
             );
-        } else if len < LONG_BACKLOG / 2 && self.warned.load(Relaxed) {
+        } else if lag < LONG_BACKLOG / 2 && self.warned.load(Relaxed) {
             self.warned.store(false, Relaxed);
         }
     }
@@ -119,9 +128,9 @@ impl Listener {
         (!self.removed.is_raised()).then_some(next)
     }
 
-    /// If a resync is due now, tells all of `objects` again, unless the last resync has not been told yet. Either way the
-    /// next one is due a period later.
-    pub(super) fn resync_if_due(&self, now: Instant, objects: impl FnOnce() -> Snapshot<Object>) {
+    /// If a resync is due now, tells all of `objects` again, if there are any and the last resync has been told. Either way
+    /// the next one is due a period later.
+    pub(super) fn resync_if_due(&self, now: Instant, objects: impl FnOnce() -> Option<Snapshot<Object>>) {
         let Some(resync) = &self.resync else { return };
         let mut resync = lock(resync);
         if resync.next > now {
@@ -132,11 +141,9 @@ impl Listener {
         resync.next = if on_time > now { on_time } else { crate::source::later(now, resync.period) };
         drop(resync);
         if !self.resyncing.swap(true, Relaxed) {
-            let objects = objects();
-            if objects.is_empty() {
-                self.resyncing.store(false, Relaxed);
-            } else {
-                self.replay(objects, Cause::Resync);
+            match objects().filter(|objects| !objects.is_empty()) {
+                Some(objects) => self.replay(objects, Cause::Resync),
+                None => self.resyncing.store(false, Relaxed),
             }
         }
     }
@@ -154,6 +161,9 @@ impl Listener {
         drop(waiting);
         // One that was never started is done, and dropping it says so.
         drop(self.take_runner());
+        if self.is_stream.load(Relaxed) {
+            self.done.raise();
+        }
     }
 
     pub(super) fn put_runner(&self, runner: Runner) {
@@ -240,10 +250,7 @@ impl Inbox {
             Notice::Synced => self.listener.synced.raise(),
             Notice::Changes(changes) => self.hand = Hand::Changes(changes, 0),
             Notice::Replay { objects, cause } => self.hand = Hand::Replay { objects, cause, place: 0 },
-            Notice::Change(change) => {
-                let (old, new) = (change.old.clone(), change.new.clone());
-                return change.event(old.map(crate::object::Memo::new), new.map(crate::object::Memo::new));
-            }
+            Notice::Change(change) => return change.event(change.memos()),
         }
         None
     }

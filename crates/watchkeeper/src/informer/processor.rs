@@ -73,7 +73,10 @@ impl Processor {
                 Entry::Object { key, delta } => deltas.push((key, delta)),
                 // These come alone.
                 Entry::ReplacedAll(list) => return self.process_list(partition, list, initial),
-                Entry::Bookmark(version) => self.move_to(partition, version),
+                Entry::Bookmark(version) => {
+                    let _hub = self.hub();
+                    self.move_to(partition, version);
+                }
                 // Handlers are told when they are due, and not by the queue.
                 Entry::SyncAll => {}
             }
@@ -114,15 +117,8 @@ impl Processor {
         for ((_, delta), before) in deltas.into_iter().zip(before.previous) {
             let cause = cause_of(&delta, initial);
             match (delta, before) {
-                // Of what had the name before, say, when a watch says things again: what is known is gone all the same.
-                (Delta::Deleted { object: Some(object), .. }, Some(before))
-                    if Change::is_successor(&object, &before) =>
-                {
-                    changes.push(Change::deleted(before, false, cause));
-                }
                 (Delta::Deleted { object, final_state_known }, Some(before)) => {
-                    let final_state_known = final_state_known && object.is_some();
-                    changes.push(Change::deleted(object.unwrap_or(before), final_state_known, cause));
+                    changes.push(Change::deleted(before, object.filter(|_| final_state_known), cause));
                 }
                 // Nobody was told of it, so nobody is told of its end.
                 (Delta::Deleted { .. }, None) => {}
@@ -182,18 +178,22 @@ impl Processor {
         if complete {
             let gone = before.iter().filter(|(key, _)| self.is_of(partition, key));
             let gone = gone.filter(|(key, _)| self.store.get_by_key(key).is_none());
-            changes.extend(gone.map(|(_, object)| Change::deleted(object.clone(), false, cause)));
+            changes.extend(gone.map(|(_, object)| Change::deleted(object.clone(), None, cause)));
         }
         let known_of = |at: usize| known.get(at).cloned().flatten();
+        // Pages that were read while objects came and went may have one twice. Of these the last is in the store.
+        let mut told = (items.len() != self.store.len()).then(HashSet::new);
         for (at, item) in items.into_iter().enumerate() {
-            // Of two with one key the last is in the store.
             if !self.store.get_by_key(item.key()).is_some_and(|stored| stored.is_same_handle(&item)) {
+                continue;
+            }
+            if told.as_mut().is_some_and(|told| !told.insert(item.key().clone())) {
                 continue;
             }
             match known_of(at) {
                 Some(old) if !with_unchanged && old.is_same_state(&item) => {}
                 Some(old) if Change::is_successor(&old, &item) => {
-                    changes.push(Change::deleted(old, false, cause));
+                    changes.push(Change::deleted(old, None, cause));
                     after.push(Change::added(item, cause));
                 }
                 Some(old) => after.push(Change::updated(old, item, cause)),
@@ -248,6 +248,8 @@ impl Processor {
         if self.synced.is_raised() {
             listener.mark_synced();
         }
+        // Of a kind that never changes nobody else would let go of those who have left.
+        hub.listeners.retain(|listener| !listener.removed.is_raised());
         hub.listeners.push(listener.clone());
         true
     }
@@ -255,11 +257,12 @@ impl Processor {
     /// Tells everything again to the handlers that are due. Returns when the next one is.
     pub(super) fn resync(&self, now: Instant) -> Option<Instant> {
         let hub = self.hub();
-        if self.synced.is_raised() {
-            let mut objects = None;
-            for listener in &hub.listeners {
-                listener.resync_if_due(now, || objects.get_or_insert_with(|| self.store.snapshot()).clone());
-            }
+        let mut objects = None;
+        for listener in &hub.listeners {
+            // What is due before everything was said once is put off until it is due again.
+            listener.resync_if_due(now, || {
+                self.synced.is_raised().then(|| objects.get_or_insert_with(|| self.store.snapshot()).clone())
+            });
         }
         hub.listeners.iter().filter_map(|listener| listener.next_resync()).min()
     }
@@ -315,10 +318,12 @@ impl Hub {
 }
 
 fn push_change(changes: &mut Vec<Change>, before: Option<Object>, now: Object, cause: Cause) {
+    // Only an addition can be of the first list. On a queue by key a second list may come before the first has been applied.
+    let cause = if before.is_some() && cause == Cause::Initial { Cause::Relist } else { cause };
     match before {
         None => changes.push(Change::added(now, cause)),
         Some(before) if Change::is_successor(&before, &now) => {
-            changes.push(Change::deleted(before, false, cause));
+            changes.push(Change::deleted(before, None, cause));
             changes.push(Change::added(now, cause));
         }
         Some(before) => changes.push(Change::updated(before, now, cause)),
@@ -327,9 +332,9 @@ fn push_change(changes: &mut Vec<Change>, before: Option<Object>, now: Object, c
 
 fn cause_of(delta: &Delta<Object>, initial: bool) -> Cause {
     match delta {
-        Delta::Replaced(_) | Delta::Added(_) if initial => Cause::Initial,
-        Delta::Replaced(_) | Delta::Deleted { final_state_known: false, object: None } => Cause::Relist,
-        Delta::Deleted { final_state_known: false, .. } => Cause::Relist,
+        Delta::Replaced(_) if initial => Cause::Initial,
+        // A list knows the last state of what it finds gone. A watch can have a deletion whose object cannot be used.
+        Delta::Replaced(_) | Delta::Deleted { final_state_known: false, object: Some(_) } => Cause::Relist,
         Delta::Sync(_) => Cause::Resync,
         Delta::Added(_) | Delta::Updated(_) | Delta::Deleted { .. } => Cause::Watch,
     }

@@ -62,7 +62,8 @@ async fn run<K>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: 
         });
         if catch_unwind(call).is_err() {
             inbox.listener().panics.fetch_add(1, Relaxed);
-            tracing::error!(object = %key, "a handler panicked, and goes on with the next event after a pause");
+            let name = &*inbox.listener().name;
+            tracing::error!(handler = name, object = %key, "a handler panicked, and goes on with the next event after a pause");
             tokio::select! {
                 () = tokio::time::sleep(HANDLER_PANIC_PAUSE) => {}
                 () = inbox.listener().removed.raised() => {}
