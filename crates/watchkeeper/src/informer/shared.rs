@@ -203,6 +203,7 @@ impl<K: 'static> SharedInformer<K> {
     /// The same, with options. A stream has no thread, so whether it blocks is the reader's business.
     pub fn events_with(&self, options: HandlerOptions<K>) -> Result<EventStream<K>, Error> {
         let listener = self.listener(&options, "events");
+        listener.becomes_stream();
         let (inbox, handle) = self.inbox(&listener);
         self.core().join(&listener, None)?;
         Ok(EventStream::new(inbox, Sieve::new(options.filter), handle, self.lease.clone()))
@@ -229,7 +230,7 @@ impl<K: 'static> SharedInformer<K> {
     fn listener(&self, options: &HandlerOptions<K>, type_name: &str) -> Arc<Listener> {
         let period = options.resync.unwrap_or(self.core().resync);
         let resync = Some(period).filter(|period| *period > Duration::ZERO).map(|period| period.max(MIN_RESYNC_PERIOD));
-        let name = options.name.clone().unwrap_or_else(|| crate::lister::without_paths(type_name));
+        let name = options.name.clone().unwrap_or_else(|| super::handler::name_of(type_name));
         let taken: Vec<_> = self.core().processor.listeners();
         let is_taken = |name: &str| taken.iter().any(|listener| &*listener.name == name);
         let numbered = (2..).map(|number| format!("{name}-{number}").into_boxed_str());
