@@ -16,6 +16,8 @@ impl Core {
         let refusals: Vec<u32> = self.partitions.iter().map(|partition| partition.refusals.load(Relaxed)).collect();
         // Objects received are progress. How many is looked at now and then.
         let (look, mut last_progress, mut seen) = (self.sync_timeout / 8, Instant::now(), self.received());
+        // One for all rounds: refusals that come often shall not put it off.
+        let mut next_look = pin!(tokio::time::sleep(look));
         loop {
             let mut refused = pin!(self.refused.notified());
             refused.as_mut().enable();
@@ -27,7 +29,8 @@ impl Core {
                 () = self.processor.synced.raised() => return Ok(()),
                 () = self.stopped.raised() => return Err(self.is_over("there will be no list")),
                 () = &mut refused => {}
-                () = tokio::time::sleep(look) => {
+                () = &mut next_look => {
+                    next_look.as_mut().reset(crate::source::later(Instant::now(), look));
                     let received = self.received();
                     if received != seen {
                         (seen, last_progress) = (received, Instant::now());
