@@ -112,3 +112,28 @@ impl Drop for Lease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_and_goes_while_it_lingers_makes_it_linger_anew() {
+        let leases = Arc::new(Leases::default());
+        let until = tokio::spawn({
+            let leases = leases.clone();
+            async move { leases.until_unused(Duration::from_secs(30)).await }
+        });
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        leases.state().count += 1;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        leases.state().count -= 1;
+        leases.bell.notify_one();
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert!(!until.is_finished() && !leases.state().closed);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(until.is_finished() && leases.state().closed);
+    }
+}
