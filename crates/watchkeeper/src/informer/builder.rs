@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use hashbrown::HashSet;
+
 use super::SharedInformer;
 use super::core::{Core, Engine, Gauge, Line, Partition, Parts, WatchErrorHook};
 use super::lease::Lease;
@@ -148,7 +150,10 @@ impl<K> InformerBuilder<K> {
             ..
         } = self;
         let store = Arc::new(if partitioned { Indexer::objects_unversioned() } else { Indexer::objects() });
-        let sources = source(&store);
+        let mut sources = source(&store);
+        // A namespace that is named twice is one.
+        let mut known = HashSet::new();
+        sources.retain(|source| known.insert(source.namespace.clone()));
         let namespaces: Vec<Option<Arc<str>>> = sources.iter().map(|source| source.namespace.clone()).collect();
         let versions = partitioned
             .then(|| Arc::new(PartitionVersions::new(namespaces.iter().map(|name| name.clone().unwrap_or_default()))));
