@@ -4,6 +4,7 @@
 //! each handler one, and one that supervises them: it waits for the end, resyncs in time, and at the end stops them in their
 //! order, first those that write, then the handlers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as StdInstant};
@@ -300,8 +301,10 @@ impl Core {
             refusals.store(0, Relaxed);
         }
         self.refused.notify_waiters();
-        if let Some(hook) = self.on_watch_error.load_full() {
-            hook(error);
+        if let Some(hook) = self.on_watch_error.load_full()
+            && catch_unwind(AssertUnwindSafe(|| hook(error))).is_err()
+        {
+            tracing::error!(name = &*self.name, "the hook for errors panicked");
         }
     }
 
