@@ -28,6 +28,8 @@ mod conformance;
 mod hostile;
 mod identity;
 mod index;
+#[cfg(not(feature = "model-check"))]
+mod informer;
 mod informer_identity;
 mod informer_shutdown;
 mod known_defects;
