@@ -402,6 +402,8 @@ impl Drop for Over {
 
 /// Tells everything again to handlers that are due.
 async fn resync(core: &Core) {
+    // Before that nothing is told again, and what is due stays due: to wait for that would be no waiting.
+    core.processor.synced.raised().await;
     let mut next = None;
     loop {
         tokio::select! {
