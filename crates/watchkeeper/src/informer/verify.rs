@@ -18,9 +18,10 @@ use tokio::time::{Instant, sleep};
 use super::SharedInformer;
 use super::core::{Core, Partition};
 use super::verification::{Difference, Found, Verification};
-use crate::defaults::{VERIFY_ATTEMPTS, VERIFY_DIFFERENCES, VERIFY_PAUSE, VERIFY_POLL, VERIFY_WAIT};
+use crate::defaults::{STALE_FLOOR, VERIFY_ATTEMPTS, VERIFY_DIFFERENCES, VERIFY_PAUSE, VERIFY_POLL, VERIFY_WAIT};
 use crate::{
-    Error, ErrorKind, ListOptions, ListPart, Object, ObjectKey, Pager, ResourceVersion, Snapshot, VersionMatch,
+    Error, ErrorKind, ListOptions, ListPart, Object, ObjectKey, Pager, Phase, ReflectorStatus, ResourceVersion,
+    Snapshot, VersionMatch,
 };
 
 impl<K> SharedInformer<K> {
@@ -141,8 +142,7 @@ impl Verifier<'_> {
     /// Compares with the state that the store is at. None if the server cannot show that, or it would not say enough.
     async fn exact_look(&self) -> Result<Option<Look>, Error> {
         let partition = self.partition();
-        // What could not be used has moved no version. And only changes in the order of arrival make a state of the server.
-        if !partition.ordered || partition.status.get().stale_object_count > 0 {
+        if !partition.ordered || !is_beyond_doubt(&partition.status.get()) {
             return Ok(None);
         }
         let mut before = ResourceVersion::unset();
@@ -382,6 +382,15 @@ impl Wait {
         self.pause = (self.pause * 2).min(VERIFY_PAUSE);
         true
     }
+}
+
+/// Nothing speaks against it that the version is the one of the newest state. One that went back may be of a state that was
+/// once, so may one of a silent watch; and what could not be used has moved no version.
+fn is_beyond_doubt(status: &ReflectorStatus) -> bool {
+    status.phase == Phase::Watching
+        && status.versions_backwards == 0
+        && status.stale_object_count == 0
+        && status.last_contact.is_some_and(|contact| contact.elapsed() < STALE_FLOOR)
 }
 
 /// A server that was not reached, or that refuses any list, is no reason to try another one.

@@ -61,4 +61,5 @@ mod streaming_list_faults;
 mod synctrack;
 mod thread_safe_store;
 mod transform;
+mod verify;
 mod watch_reader;
