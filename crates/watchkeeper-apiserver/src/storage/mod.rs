@@ -144,6 +144,12 @@ impl Storage {
         self.lock().table(kind.id).objects.get(key).cloned()
     }
 
+    /// How many watches are open.
+    pub fn watches(&self) -> usize {
+        let state = self.lock();
+        state.tables.iter().map(|table| table.watchers.iter().filter(|watcher| watcher.is_alive()).count()).sum()
+    }
+
     /// Waits until the storage is at a revision.
     pub(crate) async fn reached(&self, revision: u64) {
         // The sender lives in `self`: it cannot be gone.
