@@ -201,8 +201,7 @@ impl Core {
             }
             // With the lock, so that it is there for who starts the informer.
             (None, Some(runner)) => listener.put_runner(runner),
-            // A stream is not called: whoever has it may be the one who waits for the shutdown.
-            (_, None) => listener.done.raise(),
+            (_, None) => {}
         }
         self.handlers_changed.notify_one();
         Ok(())
@@ -402,10 +401,10 @@ impl Drop for Over {
 
 /// Tells everything again to handlers that are due.
 async fn resync(core: &Core) {
-    // Before that nothing is told again, and what is due stays due: to wait for that would be no waiting.
+    // Everything has to be said once before it is said again.
     core.processor.synced.raised().await;
-    let mut next = None;
     loop {
+        let next = core.processor.resync(Instant::now());
         tokio::select! {
             () = core.handlers_changed.notified() => {}
             () = async { match next {
@@ -413,7 +412,6 @@ async fn resync(core: &Core) {
                 None => std::future::pending().await,
             } } => {}
         }
-        next = core.processor.resync(Instant::now());
     }
 }
 

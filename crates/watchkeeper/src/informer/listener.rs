@@ -128,9 +128,17 @@ impl Listener {
         (!self.removed.is_raised()).then_some(next)
     }
 
-    /// If a resync is due now, tells all of `objects` again, if there are any and the last resync has been told. Either way
-    /// the next one is due a period later.
-    pub(super) fn resync_if_due(&self, now: Instant, objects: impl FnOnce() -> Option<Snapshot<Object>>) {
+    /// The time until the next resync begins now: everything has just been said.
+    pub(super) fn restart_resync(&self, now: Instant) {
+        if let Some(resync) = &self.resync {
+            let mut resync = lock(resync);
+            resync.next = crate::source::later(now, resync.period);
+        }
+    }
+
+    /// If a resync is due now, tells all of `objects` again, unless the last resync has not been told yet. Either way the next
+    /// one is due a period later.
+    pub(super) fn resync_if_due(&self, now: Instant, objects: impl FnOnce() -> Snapshot<Object>) {
         let Some(resync) = &self.resync else { return };
         let mut resync = lock(resync);
         if resync.next > now {
@@ -141,9 +149,10 @@ impl Listener {
         resync.next = if on_time > now { on_time } else { crate::source::later(now, resync.period) };
         drop(resync);
         if !self.resyncing.swap(true, Relaxed) {
-            match objects().filter(|objects| !objects.is_empty()) {
-                Some(objects) => self.replay(objects, Cause::Resync),
-                None => self.resyncing.store(false, Relaxed),
+            let objects = objects();
+            match objects.is_empty() {
+                false => self.replay(objects, Cause::Resync),
+                true => self.resyncing.store(false, Relaxed),
             }
         }
     }

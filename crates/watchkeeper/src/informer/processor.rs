@@ -229,6 +229,7 @@ impl Processor {
         if hub.synced.iter().all(|synced| *synced) && !self.synced.is_raised() {
             for listener in &hub.listeners {
                 listener.mark_synced();
+                listener.restart_resync(Instant::now());
             }
             self.synced.raise();
         }
@@ -259,10 +260,7 @@ impl Processor {
         let hub = self.hub();
         let mut objects = None;
         for listener in &hub.listeners {
-            // What is due before everything was said once is put off until it is due again.
-            listener.resync_if_due(now, || {
-                self.synced.is_raised().then(|| objects.get_or_insert_with(|| self.store.snapshot()).clone())
-            });
+            listener.resync_if_due(now, || objects.get_or_insert_with(|| self.store.snapshot()).clone());
         }
         hub.listeners.iter().filter_map(|listener| listener.next_resync()).min()
     }
@@ -285,7 +283,6 @@ impl Processor {
         listeners
     }
 
-    #[allow(dead_code, reason = "verification comes with it")]
     /// A look at the store and the versions of the partitions between two batches.
     pub(super) fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
         let _hub = self.hub();
