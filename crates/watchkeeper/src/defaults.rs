@@ -36,6 +36,10 @@
 //! | [`SHARED_DECODES`] | none: all objects are kept decoded | 64 events | |
 //! | [`SLOW_SHUTDOWN`] | none | 10 s | |
 //! | [`SYNCED_POLL`] | `syncedPollPeriod` | 100 ms | |
+//! | [`CONTROLLER_BACKOFF_INITIAL`], [`CONTROLLER_BACKOFF_MAX`] | `DefaultTypedControllerRateLimiter` | 5 ms to 1000 s | |
+//! | [`CONTROLLER_BUCKET_PER_SECOND`], [`CONTROLLER_BUCKET_BURST`] | the same | 10 a second, 100 at once | |
+//! | [`LIMITER_ITEMS`] | none: what is never forgotten stays | 100,000 | it would fill the memory |
+//! | [`QUEUE_MAX_AGE`] | none | 30 s | what is not urgent would wait for ever |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 //! | [`PROCESSING_LATENCY_BUCKETS`] | `informer_processing_latency_seconds` of component-base | 1 ms to 10 s | |
 
@@ -195,3 +199,16 @@ pub const VERIFY_POLL: Duration = Duration::from_millis(50);
 pub const VERIFY_WAIT: Duration = Duration::from_secs(90);
 /// How many differences are told one by one.
 pub const VERIFY_DIFFERENCES: usize = 100;
+
+/// What a controller's item waits after its first failure...
+pub const CONTROLLER_BACKOFF_INITIAL: Duration = Duration::from_millis(5);
+/// ... and at most.
+pub const CONTROLLER_BACKOFF_MAX: Duration = Duration::from_secs(1000);
+/// How many failed items of a controller are tried again in a second...
+pub const CONTROLLER_BUCKET_PER_SECOND: f64 = 10.0;
+/// ... after so many at once.
+pub const CONTROLLER_BUCKET_BURST: u32 = 100;
+/// Of how many items a rate limiter remembers failures.
+pub const LIMITER_ITEMS: usize = 100_000;
+/// How long an item of a low priority waits at most while others keep coming.
+pub const QUEUE_MAX_AGE: Duration = Duration::from_secs(30);

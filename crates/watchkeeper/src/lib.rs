@@ -20,6 +20,8 @@
 //! - [`factory`]: how do the parts of a program share their informers? An [`InformerFactory`] gives the same one to all who
 //!   ask for the same objects.
 //! - [`synctrack`]: how does one know that all the initial objects have been worked on?
+//! - [`workqueue`]: what is there to do, once, and not before its time? [`WorkQueue`], [`DelayingQueue`] and
+//!   [`RateLimitingQueue`] know nothing of Kubernetes.
 //! - [`metrics`]: how does one see from outside how it goes? A [`MetricsProvider`] of one's own, or `PrometheusMetrics` with
 //!   the feature `prometheus`.
 //!
@@ -46,6 +48,8 @@ pub mod lister;
 pub mod informer;
 
 pub mod factory;
+pub mod workqueue;
+
 pub mod metrics;
 pub mod synctrack;
 
@@ -77,6 +81,7 @@ pub use source::{
 pub use store::{
     Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore, WaitError,
 };
+pub use workqueue::{AddOptions, DelayingQueue, RateLimitingQueue, WorkQueue, limiter};
 
 /// The program of the README compiles.
 #[cfg(doctest)]

@@ -48,7 +48,7 @@ pub use identity::{InformerIdentity, InformerName, InformerNames, NameError};
 pub use outcome::ListOutcome;
 #[cfg(feature = "prometheus")]
 pub use prometheus::PrometheusMetrics;
-pub use sample::{HandlerSample, InformerSample};
+pub use sample::{HandlerSample, InformerSample, QueueSample};
 
 /// Where metrics go: of a process, a factory or one informer.
 pub trait MetricsProvider: Send + Sync + 'static {
@@ -60,9 +60,18 @@ pub trait MetricsProvider: Send + Sync + 'static {
     /// Two informers can have the same labels. Only those of an identity that [is reserved](InformerIdentity::is_reserved)
     /// are to be published, and only for as long as it is.
     fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics>;
+
+    /// A work queue begins, in the same way. Passed over unless this is implemented.
+    fn queue(&self, _name: &str, _state: Weak<dyn QueueState>) -> Arc<dyn QueueMetrics> {
+        Arc::new(NoMetrics)
+    }
 }
 
 impl<P: MetricsProvider + ?Sized> MetricsProvider for Arc<P> {
+    fn queue(&self, name: &str, state: Weak<dyn QueueState>) -> Arc<dyn QueueMetrics> {
+        (**self).queue(name, state)
+    }
+
     fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics> {
         (**self).informer(identity, state)
     }
@@ -88,6 +97,21 @@ pub trait InformerState: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
+/// What a work queue tells as it happens.
+pub trait QueueMetrics: Send + Sync {
+    /// An item was taken out that had been ready for this long.
+    fn queued(&self, _waited: Duration) {}
+
+    /// Work on an item has ended that took this long.
+    fn worked(&self, _took: Duration) {}
+}
+
+/// What a work queue can be asked at any time.
+pub trait QueueState: Send + Sync {
+    /// Its state at this moment.
+    fn sample(&self) -> QueueSample;
+}
+
 /// A provider that passes everything over.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMetrics;
@@ -99,3 +123,5 @@ impl MetricsProvider for NoMetrics {
 }
 
 impl InformerMetrics for NoMetrics {}
+
+impl QueueMetrics for NoMetrics {}

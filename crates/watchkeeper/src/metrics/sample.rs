@@ -1,5 +1,7 @@
 //! The state of an informer at one moment.
 
+use std::time::Duration;
+
 use crate::{ReflectorStatus, ResourceVersion};
 
 /// The state of an informer at one moment.
@@ -41,4 +43,22 @@ impl HandlerSample {
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
+}
+
+/// The state of a work queue at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueSample {
+    /// Items that can be taken.
+    pub depth: usize,
+    /// Items that wait for their time.
+    pub waiting: usize,
+    /// Items that were added.
+    pub adds: u64,
+    /// Items that were added for a later time.
+    pub retries: u64,
+    /// How long the work that is being done has taken so far, all of it together.
+    pub unfinished: Duration,
+    /// How long the longest of it has taken.
+    pub longest_running: Duration,
 }

@@ -1,0 +1,48 @@
+//! An item that is being worked on.
+
+use std::fmt;
+use std::hash::Hash;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::core::Core;
+
+/// An item that was taken out of a queue. Until it is dropped nobody else gets it.
+///
+/// Dropping it says that the work is done, however that ended: by a return, an error, a panic or the end of the task. If the
+/// item was added meanwhile, it comes again then.
+#[must_use = "dropping the item says that the work on it is done"]
+pub struct Item<T: Eq + Hash + Clone> {
+    core: Arc<Core<T>>,
+    at: u32,
+    item: T,
+}
+
+impl<T: Eq + Hash + Clone> Item<T> {
+    pub(super) fn new(core: Arc<Core<T>>, at: u32, item: T) -> Self {
+        Self { core, at, item }
+    }
+
+    /// The work is done: client-go's `Done`. The same as dropping it.
+    pub fn done(self) {}
+}
+
+impl<T: Eq + Hash + Clone> Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.item
+    }
+}
+
+impl<T: Eq + Hash + Clone> Drop for Item<T> {
+    fn drop(&mut self) {
+        self.core.done(self.at);
+    }
+}
+
+impl<T: Eq + Hash + Clone + fmt::Debug> fmt::Debug for Item<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Item").field(&self.item).finish()
+    }
+}

@@ -1,0 +1,164 @@
+//! Which of the items that can be worked on is next?
+//!
+//! The one of the highest priority, and of those the one that came first; or, with a fairness function, the first one of the
+//! tenant whose turn it is. Two things stand against starvation:
+//!
+//! - *Fairness*: tenants of one priority take turns, so that one who adds ten thousand items does not keep others waiting.
+//! - *Ageing*: an item that has waited for the queue's `max_age` comes next, whatever its priority. But only every other time:
+//!   when thousands have waited that long, as after a start, what is urgent still gets through.
+//!
+//! An item is named by its place in the queue's table and a number that is given out anew each time it is placed. An entry
+//! whose number is no longer the item's is a leftover: of an item that was taken because of its age, or whose priority was
+//! raised. Leftovers are passed over, and swept out when there are more of them than of others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use hashbrown::HashMap;
+
+/// An item's place in the table, and the number of its placing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) at: u32,
+    pub(super) number: u64,
+}
+
+/// Whether a ticket is the one that its item has now. It has two: one for its place, which changes with its priority, and one
+/// for its age, which does not.
+pub(super) trait Holder {
+    fn holds_place(&self, ticket: Ticket) -> bool;
+    fn holds_age(&self, ticket: Ticket) -> bool;
+}
+
+pub(super) struct Ready {
+    bands: BTreeMap<Reverse<i32>, Band>,
+    /// Items by when they came, with that time.
+    ages: VecDeque<(u64, Ticket)>,
+    /// Tickets in `bands`, with leftovers.
+    placed: usize,
+    /// Items.
+    len: usize,
+    max_age: u64,
+    /// The last one was taken because of its age.
+    aged_last: bool,
+}
+
+/// Items of one priority, by tenant; all are of one, if there is no fairness function.
+#[derive(Default)]
+struct Band {
+    lanes: HashMap<u64, VecDeque<Ticket>>,
+    /// Tenants with items, in the order of their turns.
+    turns: VecDeque<u64>,
+}
+
+impl Ready {
+    pub(super) fn new(max_age: u64) -> Self {
+        Self { bands: BTreeMap::new(), ages: VecDeque::new(), placed: 0, len: 0, max_age, aged_last: false }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// An item has become ready, `now`, with the same ticket for its place and its age.
+    pub(super) fn push(&mut self, ticket: Ticket, priority: i32, tenant: u64, now: u64, holder: &impl Holder) {
+        self.len += 1;
+        self.ages.push_back((now, ticket));
+        self.place(ticket, priority, tenant);
+        self.sweep(holder);
+    }
+
+    /// An item that is ready has a higher priority now, and another ticket for its place. Its age stays.
+    pub(super) fn raise(&mut self, ticket: Ticket, priority: i32, tenant: u64, holder: &impl Holder) {
+        self.place(ticket, priority, tenant);
+        self.sweep(holder);
+    }
+
+    fn place(&mut self, ticket: Ticket, priority: i32, tenant: u64) {
+        let band = self.bands.entry(Reverse(priority)).or_default();
+        let lane = band.lanes.entry(tenant).or_default();
+        if lane.is_empty() {
+            band.turns.push_back(tenant);
+        }
+        lane.push_back(ticket);
+        self.placed += 1;
+    }
+
+    /// The place in the table of the next one, which is not ready any more then.
+    pub(super) fn pop(&mut self, now: u64, holder: &impl Holder) -> Option<u32> {
+        let aged = self.oldest(holder).filter(|(since, _)| now.saturating_sub(*since) >= self.max_age);
+        let ticket = match aged {
+            Some((_, ticket)) if !self.aged_last => {
+                self.ages.pop_front();
+                self.aged_last = true;
+                ticket
+            }
+            _ => {
+                self.aged_last = false;
+                self.first(holder)?
+            }
+        };
+        self.len -= 1;
+        Some(ticket.at)
+    }
+
+    /// The one that has waited for the longest time.
+    fn oldest(&mut self, holder: &impl Holder) -> Option<(u64, Ticket)> {
+        while let Some((since, ticket)) = self.ages.front().copied() {
+            if holder.holds_age(ticket) {
+                return Some((since, ticket));
+            }
+            self.ages.pop_front();
+        }
+        None
+    }
+
+    /// The first one of the tenant whose turn it is, of the highest priority.
+    fn first(&mut self, holder: &impl Holder) -> Option<Ticket> {
+        loop {
+            let mut entry = self.bands.first_entry()?;
+            let band = entry.get_mut();
+            let Some(tenant) = band.turns.pop_front() else {
+                entry.remove();
+                continue;
+            };
+            let Some(lane) = band.lanes.get_mut(&tenant) else { continue };
+            let mut found = None;
+            while let Some(ticket) = lane.pop_front() {
+                self.placed -= 1;
+                if holder.holds_place(ticket) {
+                    found = Some(ticket);
+                    break;
+                }
+            }
+            if lane.is_empty() {
+                band.lanes.remove(&tenant);
+            } else {
+                band.turns.push_back(tenant);
+            }
+            if let Some(ticket) = found {
+                return Some(ticket);
+            }
+        }
+    }
+
+    /// Sweeps out leftovers, if most are.
+    fn sweep(&mut self, holder: &impl Holder) {
+        let bound = 2 * self.len + 64;
+        if self.ages.len() > bound {
+            self.ages.retain(|(_, ticket)| holder.holds_age(*ticket));
+        }
+        if self.placed > bound {
+            self.placed = 0;
+            self.bands.retain(|_, band| {
+                band.lanes.retain(|_, lane| {
+                    lane.retain(|ticket| holder.holds_place(*ticket));
+                    self.placed += lane.len();
+                    !lane.is_empty()
+                });
+                band.turns.retain(|tenant| band.lanes.contains_key(tenant));
+                !band.lanes.is_empty()
+            });
+        }
+    }
+}
