@@ -40,6 +40,8 @@
 //! | [`CONTROLLER_BUCKET_PER_SECOND`], [`CONTROLLER_BUCKET_BURST`] | the same | 10 a second, 100 at once | |
 //! | [`LIMITER_ITEMS`] | none: what is never forgotten stays | 100,000 | it would fill the memory |
 //! | [`QUEUE_MAX_AGE`] | none | 30 s | what is not urgent would wait for ever |
+//! | [`INITIAL_PRIORITY`] | controller-runtime: `LowPriority` | -100 | |
+//! | [`CONTROLLER_GRACE`] | controller-runtime: `GracefulShutdownTimeout` | 30 s | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
 //! | [`PROCESSING_LATENCY_BUCKETS`] | `informer_processing_latency_seconds` of component-base | 1 ms to 10 s | |
 
@@ -212,3 +214,7 @@ pub const CONTROLLER_BUCKET_BURST: u32 = 100;
 pub const LIMITER_ITEMS: usize = 100_000;
 /// How long an item of a low priority waits at most while others keep coming.
 pub const QUEUE_MAX_AGE: Duration = Duration::from_secs(30);
+/// The priority of what was there before a controller.
+pub const INITIAL_PRIORITY: i32 = -100;
+/// How long a controller's running work may take to finish when it is stopped.
+pub const CONTROLLER_GRACE: Duration = Duration::from_secs(30);

@@ -22,6 +22,7 @@
 //! - [`synctrack`]: how does one know that all the initial objects have been worked on?
 //! - [`workqueue`]: what is there to do, once, and not before its time? [`WorkQueue`], [`DelayingQueue`] and
 //!   [`RateLimitingQueue`] know nothing of Kubernetes.
+//! - [`controller`]: who does the work? A [`Controller`] takes keys out of a queue and has them reconciled.
 //! - [`metrics`]: how does one see from outside how it goes? A [`MetricsProvider`] of one's own, or `PrometheusMetrics` with
 //!   the feature `prometheus`.
 //!
@@ -50,6 +51,8 @@ pub mod informer;
 pub mod factory;
 pub mod workqueue;
 
+pub mod controller;
+
 pub mod metrics;
 pub mod synctrack;
 
@@ -57,6 +60,7 @@ pub mod defaults;
 mod error;
 mod sync;
 
+pub use controller::{Controller, ControllerStats, Outcome, Predicate, ReconcileError};
 pub use error::{Error, ErrorKind};
 pub use factory::{InformerFactory, InformerFactoryBuilder, InformerMaker, InformerOptions, Subject, SyncResult};
 pub use informer::{

@@ -25,6 +25,7 @@ mod queue_properties;
 mod bad_input;
 mod cached;
 mod conformance;
+mod controller;
 mod hostile;
 mod identity;
 mod index;

@@ -1,0 +1,124 @@
+//! What a worker does with a key.
+
+use std::fmt;
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::{Outcome, ReconcileError};
+use super::stats::StatsReader;
+use crate::workqueue::{Item, RateLimitingQueue};
+
+/// Told of keys that are not tried again.
+pub(super) type GiveUpHook<T> = dyn Fn(&T, &ReconcileError) + Send + Sync;
+
+/// What all workers of a controller share.
+pub(super) struct Worker<T: Eq + Hash + Clone> {
+    pub(super) name: Box<str>,
+    pub(super) queue: RateLimitingQueue<T>,
+    pub(super) max_retries: Option<u32>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) stats: StatsReader,
+    pub(super) on_give_up: Option<Arc<GiveUpHook<T>>>,
+}
+
+impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
+    /// Works on one key after the other until `token` is cancelled or the queue shut down. What is begun is finished.
+    pub(super) async fn run<F, R>(&self, token: &CancellationToken, reconcile: &F)
+    where
+        F: Fn(T) -> R,
+        R: Future<Output = Result<Outcome, ReconcileError>>,
+    {
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = token.cancelled() => return,
+                item = self.queue.get() => item,
+            };
+            let Ok(item) = item else { return };
+            self.work(item, reconcile).await;
+        }
+    }
+
+    async fn work<F, R>(&self, item: Item<T>, reconcile: &F)
+    where
+        F: Fn(T) -> R,
+        R: Future<Output = Result<Outcome, ReconcileError>>,
+    {
+        let _active = self.stats.active();
+        let mut unfinished = Unfinished { queue: &self.queue, item, finished: false };
+        let key = &*unfinished.item;
+        // Also a panic in the closure itself, before there is a future.
+        let work = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind();
+        let result = match self.timeout {
+            None => work.await,
+            Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+                self.stats.timed_out();
+                Ok(Err(format!("it took longer than {limit:?}, and was given up").into()))
+            }),
+        };
+        let result = result.unwrap_or_else(|_| {
+            self.stats.panicked();
+            Err("it panicked".into())
+        });
+        match result {
+            Ok(outcome) => {
+                self.stats.succeeded();
+                self.follow_up(key, outcome);
+            }
+            Err(error) => self.failed(key, &error),
+        }
+        unfinished.finished = true;
+    }
+
+    fn follow_up(&self, key: &T, outcome: Outcome) {
+        match outcome {
+            Outcome::Done => self.queue.forget(key),
+            Outcome::Requeue => self.queue.add_rate_limited(key.clone()),
+            Outcome::RequeueAfter(delay) => {
+                // It went well: the next failure is the first again.
+                self.queue.forget(key);
+                self.queue.add_after(key.clone(), delay);
+            }
+        }
+    }
+
+    fn failed(&self, key: &T, error: &ReconcileError) {
+        self.stats.failed();
+        let (controller, retries) = (&*self.name, self.queue.num_requeues(key));
+        let is_last = self.max_retries.is_some_and(|max| retries >= max);
+        if !error.is_terminal() && !is_last {
+            tracing::warn!(controller, ?key, retries, %error, "reconciling failed, and is tried again");
+            return self.queue.add_rate_limited(key.clone());
+        }
+        tracing::error!(controller, ?key, retries, %error, "reconciling failed, and is not tried again until something changes");
+        self.stats.gave_up();
+        self.queue.forget(key);
+        if let Some(hook) = &self.on_give_up
+            && std::panic::catch_unwind(AssertUnwindSafe(|| hook(key, error))).is_err()
+        {
+            tracing::error!(controller, "the hook for keys that are given up panicked");
+        }
+    }
+}
+
+/// A key whose work has not come to its end. If it never does, because the grace period is over, the key goes back: nothing
+/// is lost.
+struct Unfinished<'a, T: Eq + Hash + Clone + Send + 'static> {
+    queue: &'a RateLimitingQueue<T>,
+    item: Item<T>,
+    finished: bool,
+}
+
+impl<T: Eq + Hash + Clone + Send + 'static> Drop for Unfinished<'_, T> {
+    fn drop(&mut self) {
+        if !self.finished {
+            // While the item is held: it comes again when that is dropped.
+            self.queue.add((*self.item).clone());
+        }
+    }
+}
