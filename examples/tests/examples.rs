@@ -20,6 +20,9 @@ macro_rules! println {
 }
 
 #[allow(dead_code, unreachable_pub, reason = "main is for the program")]
+#[path = "../controller.rs"]
+mod controller;
+#[allow(dead_code, unreachable_pub, reason = "main is for the program")]
 #[path = "../delta_fifo.rs"]
 mod delta_fifo;
 #[allow(dead_code, unreachable_pub, reason = "main is for the program")]
@@ -54,6 +57,24 @@ mod namespaces;
 async fn printed(example: impl Future<Output = anyhow::Result<()>>) -> Vec<String> {
     example.await.unwrap();
     PRINTED.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_keeps_the_settings_right() {
+    let lines = printed(controller::in_memory()).await;
+    let expected = [
+        "shop: created for team red",
+        "somebody changes it",
+        "shop: put right for team red",
+        "somebody deletes it",
+        "shop: created for team red",
+        "the shop goes to another team",
+        "shop: put right for team blue",
+        "settings: Some({\"team\": \"blue\"})",
+        "the shop goes to nobody",
+        "shop: deleted",
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[tokio::test(start_paused = true)]
