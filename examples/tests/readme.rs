@@ -1,7 +1,9 @@
 //! The program of the README is this one, and does what it says: on a server with a kubeconfig, like any other program.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
+use anyhow::Context as _;
 use serde_json::json;
 use watchkeeper_apiserver::{ApiServer, ListenOptions};
 
@@ -14,14 +16,19 @@ fn the_readme_shows_the_program_that_is_tested() {
     assert!(readme.contains(program), "README.md does not have the text of examples/readme.rs");
 }
 
-#[tokio::test]
+/// Until Ctrl-C, which stops it cleanly.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_of_the_readme_runs() -> anyhow::Result<()> {
     let server = ApiServer::new();
-    for (name, node) in [("web-0", "node-1"), ("web-1", "node-2"), ("db-0", "node-1")] {
-        server.create(json!({
+    let pod = |name: &str, node: &str| {
+        json!({
             "kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"nodeName": node, "containers": [{"name": "main"}]},
-        }))?;
+            "spec": {"nodeName": node, "containers": [{"name": "main"}]}, "status": {"phase": "Running"},
+        })
+    };
+    for (name, node) in [("web-0", "node-1"), ("web-1", "node-2"), ("db-0", "node-1")] {
+        server.put(pod(name, node))?;
     }
     let listening = server.listen(ListenOptions::with_tls()).await?;
     let folder = std::env::temp_dir().join(format!("watchkeeper-readme-{}", std::process::id()));
@@ -29,24 +36,30 @@ async fn the_program_of_the_readme_runs() -> anyhow::Result<()> {
     let kubeconfig = folder.join("kubeconfig");
     listening.write_kubeconfig(&kubeconfig)?;
 
-    let program = env!("CARGO_BIN_EXE_readme");
-    let output =
-        tokio::task::spawn_blocking(move || Command::new(program).env("KUBECONFIG", &kubeconfig).output()).await??;
+    let ran = tokio::task::spawn_blocking(move || -> anyhow::Result<Vec<String>> {
+        let mut program =
+            Command::new(env!("CARGO_BIN_EXE_readme")).env("KUBECONFIG", &kubeconfig).stdout(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(program.stdout.take().context("a pipe")?).lines();
+        let mut printed: Vec<String> = lines.by_ref().take(4).collect::<Result<_, _>>()?;
+        // Something happens, and is told.
+        let pods = server.kind("", "pods").context("a server knows pods")?;
+        server.remove(&pods, "default/web-1");
+        printed.extend(lines.next().transpose()?);
+        Command::new("kill").args(["-INT", &program.id().to_string()]).status()?;
+        anyhow::ensure!(program.wait()?.success(), "it was not stopped cleanly");
+        printed[1..4].sort_unstable();
+        Ok(printed)
+    })
+    .await??;
     std::fs::remove_dir_all(&folder)?;
-    let text = String::from_utf8(output.stdout)?;
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    assert_eq!(
-        lines,
-        [
-            "+ default/db-0",
-            "+ default/web-0",
-            "+ default/web-1",
-            "on node-1: Some(\"db-0\")",
-            "on node-1: Some(\"web-0\")"
-        ]
-    );
+    let expected = [
+        "2 pods on node-1",
+        "default/db-0 is Running",
+        "default/web-0 is Running",
+        "default/web-1 is Running",
+        "default/web-1 is gone",
+    ];
+    assert_eq!(ran, expected);
     Ok(())
 }
 
