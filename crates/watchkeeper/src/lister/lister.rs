@@ -63,10 +63,12 @@ impl<K> Lister<K> {
 
     /// The object under a key, or an error that names it.
     pub fn require(&self, key: &ObjectKey) -> Result<Cached<K>, NotFound> {
-        self.get(key).ok_or_else(|| {
-            let is_final = self.shared.keeper.as_ref().is_none_or(|keeper| keeper.has_synced());
-            NotFound::new(self.kind(), key.clone(), is_final)
-        })
+        if let Some(object) = self.get(key) {
+            return Ok(object);
+        }
+        let is_final = self.shared.keeper.as_ref().is_none_or(|keeper| keeper.has_synced());
+        // The first list may have come between the look and the question.
+        self.get(key).ok_or_else(|| NotFound::new(self.kind(), key.clone(), is_final))
     }
 
     /// All objects that there are now.
@@ -174,5 +176,32 @@ impl<K> Clone for Lister<K> {
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lister({} of {})", self.store().len(), self.kind())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has its first list at the very moment at which it is asked.
+    struct Arriving(Arc<Indexer<Object>>);
+
+    impl Keeper for Arriving {
+        fn has_synced(&self) -> bool {
+            let pod = r#"{"metadata": {"name": "web-0", "namespace": "shop", "resourceVersion": "7"}}"#;
+            self.0.add(Object::from_json(pod).expect("an object")).expect("a key");
+            true
+        }
+    }
+
+    #[test]
+    fn what_comes_with_the_first_list_while_it_is_looked_for_is_not_said_to_be_gone() {
+        let store = Arc::new(Indexer::objects());
+        let keeper: Arc<dyn Keeper> = Arc::new(Arriving(store.clone()));
+        let pods: Lister<()> = Lister::of_informer(store, None, None, Some(keeper));
+        let found = pods.require(&ObjectKey::namespaced("shop", "web-0"));
+        assert!(found.is_ok(), "{found:?}");
+        let missing = pods.require(&ObjectKey::namespaced("shop", "web-1")).expect_err("nobody has it");
+        assert!(missing.is_final());
     }
 }
