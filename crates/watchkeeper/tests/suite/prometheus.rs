@@ -354,3 +354,15 @@ async fn the_documentation_lists_exactly_what_a_scrape_shows() {
     documented.sort();
     assert_eq!(documented, shown);
 }
+
+/// Two threads ask a factory for one informer, and make it twice; or somebody gives two informers one identity.
+#[test]
+fn of_several_informers_with_one_identity_the_first_that_lives_is_published() {
+    let scrapes = Scrapes::new();
+    let identity = scrapes.name.with_resource("", "v1", "pods");
+    let first = scrapes.begin(&identity, Fake::new(|sample| sample.queued_items = 1));
+    let _second = scrapes.begin(&identity, Fake::new(|sample| sample.queued_items = 2));
+    assert_eq!(scrapes.values("informer_queued_items"), ["{} 1"]);
+    drop(first);
+    assert_eq!(scrapes.values("informer_queued_items"), ["{} 2"]);
+}

@@ -103,6 +103,8 @@ impl PrometheusMetrics {
             })
             .collect();
         scraped.sort_by(|a, b| a.published.labels().cmp(&b.published.labels()));
+        // Clones of an identity are the same, so that several informers can have one. Of these the first is shown.
+        scraped.dedup_by(|next, first| next.published.labels() == first.published.labels());
         scraped
     }
 
