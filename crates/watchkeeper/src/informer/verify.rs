@@ -106,7 +106,7 @@ struct Listed {
 /// What a list was compared with, and what came of it.
 struct Look {
     list: Listed,
-    /// The state of that version was asked for, and the store was said to be at it.
+    /// The list shows the state of the version that the store was said to be at.
     exact: bool,
     suspects: HashMap<ObjectKey, Suspect>,
 }
@@ -157,10 +157,12 @@ impl Verifier<'_> {
                 ..ListOptions::default()
             };
             match self.list(self.pager()?, exactly).await {
-                Ok(list) => {
+                Ok(list) if list.version == version => {
                     let suspects = self.compare(&list, &objects);
                     return Ok(Some(Look { list, exact: true, suspects }));
                 }
+                // A server that passes over what it does not know: this is another state.
+                Ok(list) => return Ok(Some(self.later_look(list).await)),
                 Err(error) if error.is_expired() => before = version,
                 Err(error) if cannot_be_exact(&error) => return Ok(None),
                 Err(error) => return Err(error),
@@ -169,9 +171,13 @@ impl Verifier<'_> {
         Ok(None)
     }
 
-    /// Compares with the newest state, once the store has had the time to come to it.
+    /// Compares with the newest state.
     async fn newest_look(&self) -> Result<Look, Error> {
-        let list = self.newest_list().await?;
+        Ok(self.later_look(self.newest_list().await?).await)
+    }
+
+    /// Compares with a list, once the store has had the time to come to it.
+    async fn later_look(&self, list: Listed) -> Look {
         let mut suspects = self.compare(&list, &self.snapshot().0);
         let mut wait = Wait::new();
         while !suspects.is_empty() && !self.has_come_to(&list.version) && wait.a_little().await {
@@ -180,7 +186,7 @@ impl Verifier<'_> {
         if !suspects.is_empty() {
             suspects = self.compare(&list, &self.snapshot().0);
         }
-        Ok(Look { list, exact: false, suspects })
+        Look { list, exact: false, suspects }
     }
 
     /// Of the suspects of a first look, those that are guilty.

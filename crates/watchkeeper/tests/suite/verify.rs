@@ -8,10 +8,10 @@ use watchkeeper::{
 
 use crate::support::{key, pod, seconds};
 
-/// An informer with pods `a` and `b`, whose watch is silent, and whose next lists are these.
-async fn informer(lists: impl FnOnce(Scripted) -> Scripted) -> (SharedInformer<serde_json::Value>, Scripted) {
+/// An informer with pods `a` and `b`, whose next answers are these, and whose watch is silent then.
+async fn informer(answers: impl FnOnce(Scripted) -> Scripted) -> (SharedInformer<serde_json::Value>, Scripted) {
     let first = ScriptedList::new("5", [pod("a", "1"), pod("b", "2")]);
-    let source = lists(Scripted::new().answer_list(first)).answer_watch(ScriptedWatch::new().hang());
+    let source = answers(Scripted::new().answer_list(first)).answer_watch(ScriptedWatch::new().hang());
     let informer: SharedInformer<serde_json::Value> = SharedInformer::new(source.clone());
     informer.start(CancellationToken::new()).expect("a runtime");
     informer.synced().await.expect("a list");
@@ -106,6 +106,19 @@ async fn a_server_that_has_no_such_state_is_asked_for_its_newest() {
         assert_eq!(verification.versions, [(None, "7".into())]);
         assert_eq!((lists.len(), lists[1].resource_version.as_str()), (2, ""));
     }
+}
+
+/// An aggregated API server, say, that looks at no version in a request.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shows_a_newer_state_than_it_was_asked_for_is_waited_for() {
+    let (verification, _) = verify(|source| {
+        let late = ScriptedWatch::new().wait(seconds(20)).modified(pod("a", "8")).deleted(pod("b", "9")).hang();
+        let list = || ScriptedList::new("9", [pod("a", "8")]);
+        source.answer_watch(late).answer_list(list()).answer_list(list())
+    })
+    .await;
+    assert!(verification.is_same(), "{verification}");
+    assert_eq!(verification.versions, [(None, "9".into())]);
 }
 
 #[tokio::test(start_paused = true)]
