@@ -20,8 +20,8 @@ use super::core::{Core, Partition};
 use super::verification::{Difference, Found, Verification};
 use crate::defaults::{STALE_FLOOR, VERIFY_ATTEMPTS, VERIFY_DIFFERENCES, VERIFY_PAUSE, VERIFY_POLL, VERIFY_WAIT};
 use crate::{
-    Error, ErrorKind, ListOptions, ListPart, Object, ObjectKey, Pager, Phase, ReflectorStatus, ResourceVersion,
-    Snapshot, VersionMatch,
+    Error, ErrorKind, ListOptions, ListPart, Object, ObjectKey, Pager, Phase, ResourceVersion, Snapshot, StatusReader,
+    VersionMatch,
 };
 
 impl<K> SharedInformer<K> {
@@ -142,7 +142,7 @@ impl Verifier<'_> {
     /// Compares with the state that the store is at. None if the server cannot show that, or it would not say enough.
     async fn exact_look(&self) -> Result<Option<Look>, Error> {
         let partition = self.partition();
-        if !partition.ordered || !is_beyond_doubt(&partition.status.get()) {
+        if !partition.ordered || !is_beyond_doubt(&partition.status) {
             return Ok(None);
         }
         let mut before = ResourceVersion::unset();
@@ -391,12 +391,13 @@ impl Wait {
 }
 
 /// Nothing speaks against it that the version is the one of the newest state. One that went back may be of a state that was
-/// once, so may one of a silent watch; and what could not be used has moved no version.
-fn is_beyond_doubt(status: &ReflectorStatus) -> bool {
+/// once, so may one of a silent watch, however often that is opened; and what could not be used has moved no version.
+fn is_beyond_doubt(reader: &StatusReader) -> bool {
+    let status = reader.get();
     status.phase == Phase::Watching
         && status.versions_backwards == 0
         && status.stale_object_count == 0
-        && status.last_contact.is_some_and(|contact| contact.elapsed() < STALE_FLOOR)
+        && reader.version_told().is_some_and(|told| told.elapsed() < STALE_FLOOR)
 }
 
 /// A server that was not reached, or that refuses any list, is no reason to try another one.

@@ -176,6 +176,11 @@ impl StatusReader {
             store_errors: cell.store_errors.load(Relaxed),
         }
     }
+
+    /// When the version was last told by a list, a change or a bookmark, be it the same again.
+    pub(crate) fn version_told(&self) -> Option<Instant> {
+        self.0.instant(&self.0.version_told)
+    }
 }
 
 impl fmt::Debug for StatusReader {
@@ -194,6 +199,8 @@ struct Cell {
     last_contact: AtomicU64,
     /// Likewise.
     last_event: AtomicU64,
+    /// Likewise.
+    version_told: AtomicU64,
     last_error: ArcSwapOption<(Error, Instant)>,
     version: VersionCell,
     watch_restarts: [AtomicU64; REASONS.len()],
@@ -227,6 +234,7 @@ impl StatusWriter {
             events: AtomicU64::default(),
             last_contact: AtomicU64::default(),
             last_event: AtomicU64::default(),
+            version_told: AtomicU64::default(),
             last_error: ArcSwapOption::default(),
             version: VersionCell::default(),
             watch_restarts: Default::default(),
@@ -280,8 +288,10 @@ impl StatusWriter {
         self.0.last_event.store(self.0.last_contact.load(Relaxed), Relaxed);
     }
 
+    /// The server has told a version, with the contact that was noted just before.
     pub(super) fn version(&self, version: &ResourceVersion) {
         self.0.version.set(version);
+        self.0.version_told.store(self.0.last_contact.load(Relaxed), Relaxed);
     }
 
     pub(super) fn watch_restarted(&self, reason: Reason) {

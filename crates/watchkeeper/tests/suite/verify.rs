@@ -121,6 +121,22 @@ async fn a_server_that_shows_a_newer_state_than_it_was_asked_for_is_waited_for()
     assert_eq!(verification.versions, [(None, "9".into())]);
 }
 
+/// A server whose watches are stuck, behind a proxy that ends what is silent: each opening is a contact, and the state at
+/// the last version is right for ever.
+#[tokio::test(start_paused = true)]
+async fn watches_that_open_and_bring_nothing_are_no_proof_that_a_version_is_the_newest() {
+    let (informer, source) = informer(|source| {
+        let ends = |source: Scripted, _| source.answer_watch(ScriptedWatch::new().wait(seconds(60)));
+        (0..10).fold(source, ends).answer_list(ScriptedList::new("9", [pod("a", "1"), pod("b", "2")]))
+    })
+    .await;
+    tokio::time::sleep(seconds(400)).await;
+    assert!(source.watches().len() > 5, "each of them a contact");
+    informer.verify_against_server().await.expect("a comparison");
+    assert_eq!((source.lists().len(), source.lists()[1].resource_version.as_str()), (2, ""), "the newest state");
+    informer.shutdown().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_used_is_a_difference_with_its_reason() {
     let bad = || BadObject { key: Some(key("b")), resource_version: "9".into(), problem: "it is too large" };
