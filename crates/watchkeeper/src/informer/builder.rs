@@ -226,7 +226,8 @@ fn line(
             let (queue, consumer) = queue.name(source.description()).build();
             let reflector = reflector(source, queue.clone());
             let gauge = queue.clone();
-            (Line::Delta(queue, consumer), Box::new(move || gauge.len()), reflector)
+            // What is in hand is not in the store yet: whoever compares the two must know of it.
+            (Line::Delta(queue, consumer), Box::new(move || gauge.unprocessed()), reflector)
         }
     }
 }

@@ -324,7 +324,7 @@ impl Verifier<'_> {
         if partition.ordered {
             return is_at_most(version, &self.snapshot().1);
         }
-        // Here the store's own version says nothing. What was in the queue a moment ago has been applied by the next look.
+        // Here the store's own version says nothing. With nothing waiting or in hand, all of it has been applied.
         is_at_most(version, &partition.status.get().resource_version) && (partition.queue)() == 0
     }
 

@@ -162,6 +162,11 @@ impl<T, K: Key> DeltaFifo<T, K> {
         self.shared().read(KeyedDeltas::len)
     }
 
+    /// The same, with what the consumer has in its hand.
+    pub(crate) fn unprocessed(&self) -> usize {
+        self.shared().read(KeyedDeltas::unprocessed)
+    }
+
     /// Nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -81,6 +81,11 @@ impl<T, K: Key> KeyedDeltas<T, K> {
         self.entries.len()
     }
 
+    /// How many keys have something that has not been processed: what is in hand, too.
+    pub(super) fn unprocessed(&self) -> usize {
+        self.entries.len() + usize::from(self.hand.is_some())
+    }
+
     /// What waits, without what is in hand.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Deltas<T, K>> {
         self.entries.iter().map(|entry| &entry.deltas)
@@ -357,5 +362,15 @@ mod tests {
         }
         assert!(queue.entries.capacity() < 2 * QUEUE_KEPT_CAPACITY);
         assert!(queue.places.capacity() < 4 * QUEUE_KEPT_CAPACITY);
+    }
+
+    #[test]
+    fn what_is_in_hand_has_not_been_processed() {
+        let mut queue = KeyedDeltas::default();
+        queue.change("a", Delta::Added(()));
+        assert!(queue.take().is_some());
+        assert_eq!((queue.len(), queue.unprocessed()), (0, 1));
+        queue.done(&None);
+        assert_eq!(queue.unprocessed(), 0);
     }
 }
