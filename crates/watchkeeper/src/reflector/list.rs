@@ -89,12 +89,13 @@ impl Reflector {
             complete: unreadable == 0,
         };
         self.store.replace(replacement)?;
-        self.version_unavailable = false;
         if unreadable > 0 {
             return Err(Failure::unreadable(format_args!(
                 "the list has {unreadable} objects without a readable key, so it deletes nothing"
             )));
         }
+        // Not before: the list after one that deletes nothing is to do what that one was to do.
+        self.version_unavailable = false;
         self.version = version;
         self.status.version(&self.version);
         self.status.synced();

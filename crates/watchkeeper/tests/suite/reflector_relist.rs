@@ -379,6 +379,22 @@ async fn a_requested_list_that_is_cancelled_is_still_owed_to_the_next_cycle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_requested_list_that_can_delete_nothing_is_repeated_with_a_consistent_read() {
+    let source = listed()
+        .answer_watch(hanging())
+        .answer_list(ScriptedList::new("20", []).bad(unreadable()))
+        .answer_list(ScriptedList::new("30", []))
+        .answer_watch(hanging());
+    let (reflected, relister) = relisting(&source);
+    pass(seconds(5)).await;
+    relister.relist();
+    pass(seconds(60)).await;
+    assert_eq!(reflected.asked(), ["list@0", "watch@10", "list@", "list@", "watch@30"]);
+    assert!(reflected.store.contents().is_empty());
+    reflected.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelling_around_requests_leaves_no_open_watch_at_any_time() {
     for moment in (0..120).map(|step| millis(step * 37)) {
         let mut source = Scripted::new().with_streaming_lists();
