@@ -207,4 +207,57 @@ mod tests {
         assert_eq!(store.get(&(0, 500)), None, "the list has it not");
         assert_eq!(store.get(&(1, 500)).as_deref(), Some(&5), "the list is not about it");
     }
+
+    /// Lists of one part, each of one generation, while others write into another part, delete from it and add to it.
+    #[test]
+    fn whoever_reads_sees_a_list_that_is_applied_in_place_as_a_whole() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        const PART: u32 = 40;
+        let mut store: Numbers = ThreadSafeStore::new();
+        store.is_same = Some(Arc::ptr_eq);
+        let store = store.with_index("generation", Index::of(|value: &Arc<u32>| [value.to_string()])).expect("a name");
+        let list = |generation: u32| -> Vec<_> {
+            (0..PART).map(|key| ((0, generation % 7 * PART + key), Arc::new(generation))).collect()
+        };
+        let others = |from: u32| (from..from + 2000).map(|key| ((1, key), Arc::new(0)));
+        store.replace(list(1).into_iter().chain(others(0)), "1".into());
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for generation in 2..600_u32 {
+                    let version = ResourceVersion::from(&*generation.to_string());
+                    store.replace_some(list(generation), Some(version), &|key| key.0 != 0);
+                }
+                over.store(true, Relaxed);
+            });
+            scope.spawn(|| {
+                let mut random = fastrand::Rng::with_seed(3);
+                while !over.load(Relaxed) {
+                    let key = (1, random.u32(0..4000));
+                    if random.bool() {
+                        store.add(key, Arc::new(0))
+                    } else {
+                        store.delete(&key)
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Relaxed) {
+                        let snapshot = store.snapshot();
+                        let part: Vec<u32> =
+                            snapshot.iter().filter(|(key, _)| key.0 == 0).map(|(_, value)| **value).collect();
+                        assert_eq!(part.len(), PART as usize);
+                        assert!(part.iter().all(|value| value.to_string() == snapshot.version().as_str()), "{part:?}");
+                        assert_eq!(snapshot.iter().count(), snapshot.len());
+                        let newest = store.last_version();
+                        let found = store.by_index("generation", newest.as_str()).expect("an index");
+                        assert!(found.len() == PART as usize || found.is_empty(), "{}", found.len());
+                        assert_eq!(found.iter().count(), found.len());
+                    }
+                });
+            }
+        });
+    }
 }
