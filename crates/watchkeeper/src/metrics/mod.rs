@@ -58,7 +58,8 @@ pub trait MetricsProvider: Send + Sync + 'static {
     /// asked for later, and is dropped when the informer is gone.
     ///
     /// Two informers can have the same labels. Only those of an identity that [is reserved](InformerIdentity::is_reserved)
-    /// are to be published, and only for as long as it is.
+    /// are to be published, and only for as long as it is. Of several that were given clones of one identity, as while a
+    /// factory puts one in the place of another, one at a time is to be.
     fn informer(&self, identity: &InformerIdentity, state: Weak<dyn InformerState>) -> Arc<dyn InformerMetrics>;
 
     /// A work queue begins, in the same way. Passed over unless this is implemented.
