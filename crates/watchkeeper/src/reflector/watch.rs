@@ -262,6 +262,8 @@ impl Reflector {
             },
         };
         self.status.phase(Phase::Watching);
+        // A wait of the second one ends with the race, and nobody need sit it out.
+        self.paused_until = None;
         race
     }
 

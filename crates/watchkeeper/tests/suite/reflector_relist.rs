@@ -238,6 +238,25 @@ async fn a_request_while_a_watch_waits_after_a_429_does_not_cut_the_wait_short()
     reflected.stop().await;
 }
 
+/// The second watch that was to be tried need not be any more.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_came_back_is_not_given_up_for_the_wait_of_the_one_that_was_tried_beside_it() {
+    let silent = ScriptedWatch::new().bookmark("11").wait(seconds(60)).bookmark("12").wait(seconds(185));
+    let source = listed()
+        .answer_watch(silent.added(pod("b", "13")).hang())
+        .fail_watch(overloaded().with_retry_after(seconds(60)))
+        .answer_list(ScriptedList::new("20", []))
+        .answer_watch(hanging());
+    let (reflected, relister) = relisting(&source);
+    pass(seconds(250)).await;
+    assert_eq!((reflected.asked().len(), reflected.status().phase), (3, Phase::Watching));
+    relister.relist();
+    pass(seconds(5)).await;
+    assert_eq!(reflected.asked(), ["list@0", "watch@10", "watch@12", "list@", "watch@20"]);
+    assert_eq!(reflected.status().phase, Phase::Watching);
+    reflected.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_before_the_start_is_served_by_the_first_list() {
     let source = listed().answer_watch(hanging());
