@@ -4,9 +4,9 @@
 //! of each object (uid, version, hash of the body), with a list that is read page by page. Objects that are the same travel
 //! as the handle that the store has already; of the others only the digest is kept.
 //!
-//! The server moves on while it is being compared with. So first the state is asked for that the store is at. If that is the
-//! same, all is well. If not, or if the server does not have that state any more, what differs is a suspect, and there is a
-//! second look, with a newer list. A suspect is guilty if the cache still has the same wrong state of it, though it had the
+//! The server moves on while it is being compared with. So first the state is asked for that the store is at, unless that may
+//! be an old one. If it is the same, all is well. If not, or if the server does not have that state any more, what differs is
+//! a suspect, and there is a second look, with a newer list. A suspect is guilty if the cache still has the same wrong state of it, though it had the
 //! time to come to what the list shows: then that state can be neither too new nor late.
 
 use std::time::Duration;
@@ -29,8 +29,9 @@ impl<K> SharedInformer<K> {
     /// [`relist`](Self::relist) puts it right.
     ///
     /// An informer need not be asked to do this: it is for those who doubt a proxy, a server or this library, and for tests.
-    /// It costs the server a list, and a second one if there are differences; it waits a while then for changes that may
-    /// be on their way. Changes that come meanwhile are no differences.
+    /// It costs the server a list, and a second one if there are differences. For each it waits then, up to a minute and a
+    /// half, for changes that may be on their way. Changes that come meanwhile are no differences. While the first list is
+    /// read, the states that the cache had at its beginning are held in memory.
     ///
     /// ```
     /// # use watchkeeper::SharedInformer;

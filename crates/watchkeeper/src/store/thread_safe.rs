@@ -3,7 +3,8 @@
 //! Two locks. The mutex of the ledger is the writers': they take it one after the other. The lock of what readers see is
 //! taken for writing only when everything is ready and a few pointers and numbers are left to be set. Functions of the
 //! user (indexes, versions) are called before either is taken; so they may panic or ask the store, and nothing happens to
-//! it. (A panic of an index is caught: it costs its value the values of that index, and nothing else.) Since indexes may be added meanwhile, a writer that finds others than those it has computed for computes again.
+//! it. (A panic of an index is caught: it costs its value the values of that index, and nothing else.) Since indexes may be
+//! added meanwhile, a writer that finds others than those it has computed for computes again.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
