@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::InformerBuilder;
@@ -231,8 +232,9 @@ impl<K: 'static> SharedInformer<K> {
         let period = options.resync.unwrap_or(self.core().resync);
         let resync = Some(period).filter(|period| *period > Duration::ZERO).map(|period| period.max(MIN_RESYNC_PERIOD));
         let name = options.name.clone().unwrap_or_else(|| super::handler::name_of(type_name));
-        let taken: Vec<_> = self.core().processor.listeners();
-        let is_taken = |name: &str| taken.iter().any(|listener| &*listener.name == name);
+        let others = self.core().processor.listeners();
+        let taken: HashSet<&str> = others.iter().map(|listener| &*listener.name).collect();
+        let is_taken = |name: &str| taken.contains(name);
         let numbered = (2..).map(|number| format!("{name}-{number}").into_boxed_str());
         let name = std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name);
         Arc::new(Listener::new(name, options.buffer, resync, options.tell_unchanged))

@@ -294,3 +294,14 @@ async fn an_event_and_its_handle_show_no_body() {
     assert!(text.contains("shop/a@11") && !text.contains("node-11"), "{text}");
     assert!(pods.lister().get(&key("a")).is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_handlers_of_one_name_are_added_in_no_time() {
+    let pods = informer(Cluster::with(&["a"]), InformerQueue::Atomic);
+    let began = std::time::Instant::now();
+    for _ in 0..3_000 {
+        pods.on_event_with(HandlerOptions::new().name("same"), |_| {}).expect("a handler");
+    }
+    assert!(began.elapsed() < seconds(20), "it took {:?}", began.elapsed());
+    assert_eq!(pods.handlers().last().map(|handle| handle.name().to_owned()).as_deref(), Some("same-3000"));
+}
