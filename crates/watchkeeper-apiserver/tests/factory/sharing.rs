@@ -6,7 +6,7 @@ use kube_client::core::ApiResource;
 use serde::Deserialize;
 use watchkeeper::{InformerOptions, ObjectKey, Scope, view_of};
 
-use crate::support::{Cluster, Heard, settle, sync};
+use crate::support::{Cluster, Heard, names, settle, sync};
 
 #[derive(Deserialize)]
 struct Placement {
@@ -149,4 +149,17 @@ async fn an_informer_asked_for_while_another_runs_has_all_that_is_there() {
     first.stop();
     settle().await;
     assert!(second.is_stopped(), "they are one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_empty_namespace_stands_for_all_among_others_too() {
+    let cluster = Cluster::with_pods(&["shop/web-0", "bank/web-0"]);
+    let factory = cluster.factory();
+    let all = factory.informer::<Pod>();
+    let alone = factory.informer_with::<Pod>(InformerOptions::new().namespaces([""])).unwrap();
+    let among = factory.informer_with::<Pod>(InformerOptions::new().namespaces(["shop", ""])).unwrap();
+    sync(&factory).await;
+    assert_eq!((names(&all).len(), names(&alone).len(), names(&among).len()), (2, 2, 2));
+    assert_eq!(factory.subjects().len(), 1);
+    assert_eq!(cluster.lists("pods"), 1);
 }

@@ -69,6 +69,7 @@ impl InformerOptions {
     }
 
     /// Only objects of these namespaces. Each is listed and watched by itself; one that is forbidden does not stop the rest.
+    /// If the empty one is among them, all are meant.
     pub fn namespaces<N: Into<String>>(self, namespaces: impl IntoIterator<Item = N>) -> Self {
         self.scope(Scope::Namespaces(namespaces.into_iter().map(Into::into).collect::<BTreeSet<_>>()))
     }
@@ -176,6 +177,7 @@ impl InformerOptions {
     pub(super) fn plain(mut self) -> Self {
         self.scope = self.scope.map(|scope| match scope {
             Scope::Namespace(namespace) if namespace.is_empty() => Scope::All,
+            Scope::Namespaces(namespaces) if namespaces.contains("") => Scope::All,
             Scope::Namespaces(mut namespaces) if namespaces.len() == 1 => {
                 namespaces.pop_first().map_or(Scope::All, Scope::Namespace)
             }
