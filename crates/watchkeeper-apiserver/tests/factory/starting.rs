@@ -1,10 +1,13 @@
 //! What `start` starts.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{ErrorKind, InformerOptions};
+use watchkeeper::{ErrorKind, InformerFactory, InformerOptions};
 
 use crate::support::{Cluster, Heard, seconds, settle, start, sync, tasks};
 
@@ -156,4 +159,30 @@ fn an_informer_whose_runtime_is_gone_has_stopped_even_if_it_never_ran() {
     drop(first);
     assert!(pods.is_stopped());
     runtime().block_on(factory.shutdown());
+}
+
+/// Looks at the factory when it is dropped, as one might to ask for another informer in its place.
+struct Looks(InformerFactory, mpsc::Sender<usize>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let _ = self.1.send(self.0.subjects().len());
+    }
+}
+
+#[test]
+fn what_a_runtime_drops_that_is_over_may_use_the_factory() {
+    let (cluster, gone) = (Cluster::new(), runtime());
+    let factory = gone.block_on(async { cluster.factory() });
+    let (sender, dropped) = mpsc::channel();
+    let looks = Looks(factory.clone(), sender);
+    factory.informer::<Pod>().on_event(move |_| drop(looks.0.subjects())).unwrap();
+    let handle = gone.handle().clone();
+    drop(gone);
+    std::thread::spawn(move || {
+        let _runtime = handle.enter();
+        let _ = factory.start(CancellationToken::new());
+    });
+    let looked = dropped.recv_timeout(Duration::from_secs(10));
+    assert_eq!(looked, Ok(1), "a handler is dropped while the factory is locked");
 }

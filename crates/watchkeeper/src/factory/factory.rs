@@ -325,9 +325,8 @@ impl InformerFactory {
                 "the factory has been shut down, and starts no informers any more",
             ));
         }
-        let mut gone = Vec::new();
-        let mut result = Ok(());
-        state.informers.retain(|_, entry| match &entry.core {
+        let (mut gone, mut waiting) = (Vec::new(), Vec::new());
+        state.informers.retain(|subject, entry| match &entry.core {
             Held::Started(core) => core.strong_count() > 0,
             // Who wanted it has stopped it again, or has gone.
             Held::Waiting(core) if core.is_ending() || !core.is_needed() => {
@@ -335,12 +334,7 @@ impl InformerFactory {
                 false
             }
             Held::Waiting(core) => {
-                match core.start(token.clone()) {
-                    Ok(()) => entry.core = Held::Started(Arc::downgrade(core)),
-                    // The others are started nevertheless.
-                    Err(error) if result.is_ok() => result = Err(error),
-                    Err(_) => {}
-                }
+                waiting.push((subject.clone(), core.clone()));
                 true
             }
         });
@@ -349,7 +343,26 @@ impl InformerFactory {
         }
         drop(state);
         drop(gone);
+        // Without the lock: a runtime that is over drops what it is given, and handlers with it.
+        let mut result = Ok(());
+        for (subject, core) in waiting {
+            match core.start(token.clone()) {
+                Ok(()) => self.has_started(&subject, &core),
+                // The others are started nevertheless.
+                Err(error) if result.is_ok() => result = Err(error),
+                Err(_) => {}
+            }
+        }
         result
+    }
+
+    /// It holds itself from now on.
+    fn has_started(&self, subject: &Subject, core: &Arc<Core>) {
+        if let Some(entry) = self.state().informers.get_mut(subject)
+            && matches!(&entry.core, Held::Waiting(waiting) if Arc::ptr_eq(waiting, core))
+        {
+            entry.core = Held::Started(Arc::downgrade(core));
+        }
     }
 
     /// For each informer that was started, whether its first list has come.
