@@ -126,3 +126,23 @@ async fn of_many_threads_that_ask_at_once_one_informer_is_measured() {
         assert_eq!(bench.objects("pods"), Some(0.0), "round {round}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_informers_that_are_gone_do_not_pile_up() {
+    let cluster = Cluster::new();
+    let metrics = PrometheusMetrics::new();
+    let name = metrics.names().reserve("web").unwrap();
+    let factory = InformerFactory::builder(cluster.client()).metrics(metrics, name.clone()).build();
+    for number in 0..500 {
+        let options = InformerOptions::new().namespace(format!("n-{number}"));
+        let pods = factory.informer_with::<Pod>(options).unwrap();
+        sync(&factory).await;
+        pods.shutdown().await;
+    }
+    let is_kept = |number: &usize| {
+        let label = format!("pods in namespace n-{number}");
+        !name.with_resource("", "v1", &label).is_reserved()
+    };
+    let kept = (0..500).filter(is_kept).count();
+    assert!(kept < 100, "{kept} of 500 are still in use");
+}

@@ -45,7 +45,7 @@ struct State {
 struct Metrics {
     provider: Arc<dyn MetricsProvider>,
     name: InformerName,
-    /// Kept, since of two who make an informer at once only one is right, and nobody knows which.
+    /// Kept while it is used, since of two who make an informer at once only one is right, and nobody knows which.
     identities: HashMap<Subject, InformerIdentity>,
 }
 
@@ -268,7 +268,12 @@ impl InformerFactory {
         subject: &Subject,
     ) -> Option<(Arc<dyn MetricsProvider>, InformerIdentity)> {
         let mut state = self.state();
+        let informers = state.informers.len();
         let Metrics { provider, name, identities } = state.metrics.as_mut()?;
+        // Informers of namespaces that come and go shall not fill it.
+        if identities.len() > 2 * informers + 64 {
+            identities.retain(|_, identity| identity.is_shared());
+        }
         let identity = identities.entry(subject.clone()).or_insert_with(|| {
             // Of the same kind there may be several, and each needs labels of its own.
             let label = format!("{}{}", resource.plural, subject.selection());

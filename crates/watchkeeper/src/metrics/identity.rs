@@ -123,6 +123,11 @@ impl InformerIdentity {
         self.0.reserved_by.as_ref().is_some_and(|name| name.strong_count() > 0)
     }
 
+    /// There are clones of it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Whose informer it is.
     pub fn name(&self) -> &str {
         &self.0.name
