@@ -200,7 +200,11 @@ impl Core {
                 self.start_handler(runner, runtime);
             }
             // With the lock, so that it is there for who starts the informer.
-            (None, Some(runner)) => listener.put_runner(runner),
+            (None, Some(runner)) => {
+                listener.put_runner(runner);
+                drop(life);
+                listener.drop_runner_if_removed();
+            }
             (_, None) => {}
         }
         self.handlers_changed.notify_one();
@@ -301,8 +305,9 @@ impl Core {
         }
         self.refused.notify_waiters();
         if let Some(hook) = self.on_watch_error.load_full()
-            && catch_unwind(AssertUnwindSafe(|| hook(error))).is_err()
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(error)))
         {
+            super::run::forget(panic);
             tracing::error!(name = &*self.name, "the hook for errors panicked");
         }
     }

@@ -3,6 +3,7 @@
 //! The processor puts things in, under a lock that nobody holds for long; the handler's own task takes them out. So the
 //! watch never waits for a handler, and no handler waits for another.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -169,7 +170,7 @@ impl Listener {
         self.in_hand.store(0, Relaxed);
         drop(waiting);
         // One that was never started is done, and dropping it says so.
-        drop(self.take_runner());
+        self.drop_runner();
         if self.is_stream.load(Relaxed) {
             self.done.raise();
         }
@@ -177,9 +178,22 @@ impl Listener {
 
     pub(super) fn put_runner(&self, runner: Runner) {
         *lock(&self.runner) = Some(runner);
-        // It may have been removed meanwhile, from another thread.
+    }
+
+    /// Whoever puts a runner has to ask for this when no lock is held: the listener may have been removed meanwhile, from
+    /// another thread, and then nobody will start the handler.
+    pub(super) fn drop_runner_if_removed(&self) {
         if self.removed.is_raised() {
-            drop(self.take_runner());
+            self.drop_runner();
+        }
+    }
+
+    /// A handler that panics when it is dropped shall not keep others from being dropped.
+    fn drop_runner(&self) {
+        let runner = self.take_runner();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(runner))) {
+            super::run::forget(panic);
+            tracing::error!(handler = &*self.name, "a handler panicked when it was dropped");
         }
     }
 

@@ -1,5 +1,6 @@
 //! How a handler is called.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -51,6 +52,13 @@ impl Runner {
     }
 }
 
+/// What a panic carries may panic when it is dropped, and nobody would catch that.
+pub(super) fn forget(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
+    }
+}
+
 /// Calls the handler with one event after the other. The handler is dropped before the inbox, which says that all is over.
 async fn run<K>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: Sieve<K>) {
     while let Some(event) = inbox.next().await {
@@ -60,7 +68,8 @@ async fn run<K>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: 
                 handler.on_event(&event);
             }
         });
-        if catch_unwind(call).is_err() {
+        if let Err(panic) = catch_unwind(call) {
+            forget(panic);
             inbox.listener().panics.fetch_add(1, Relaxed);
             let name = &*inbox.listener().name;
             tracing::error!(handler = name, object = %key, "a handler panicked, and goes on with the next event after a pause");

@@ -106,3 +106,59 @@ fn a_blocking_handler_that_panics_goes_on_too() {
         runtime.block_on(pods.shutdown());
     });
 }
+
+/// Notes that it is dropped, and panics then.
+struct Fragile(Notes);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        self.0.note("dropped");
+        panic!("a handler that panics when it is dropped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_when_it_is_dropped_is_in_nobodys_way_also_if_it_never_ran() {
+    for queue in both_queues() {
+        for is_started in [false, true] {
+            let pods = informer(Cluster::with(&["a"]), queue);
+            let notes = Notes::default();
+            let add = || {
+                let fragile = Fragile(notes.clone());
+                pods.on_event(move |_| drop(fragile.0.lock())).expect("a handler")
+            };
+            let (first, second) = (add(), add());
+            let (_, other) = noting(&pods);
+            if is_started {
+                start(&pods);
+                other.synced().await.expect("it syncs");
+            }
+            first.remove_and_wait().await;
+            tokio::time::timeout(seconds(10), pods.shutdown()).await.expect("it ends");
+            assert!(second.is_removed() && other.is_removed() && pods.is_stopped());
+            assert_eq!(notes.take().len(), 2);
+        }
+    }
+}
+
+/// What a panic carries may panic too, when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a panic that panics");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_that_panics_costs_its_event_and_not_the_handler() {
+    for queue in both_queues() {
+        let cluster = Cluster::with(&["a"]);
+        let pods = synced(cluster.clone(), queue).await;
+        let handle = pods.on_event(|_| std::panic::panic_any(Bomb)).expect("a handler");
+        settle().await;
+        cluster.put("a");
+        pass(seconds(5)).await;
+        assert_eq!((handle.panics(), handle.is_removed()), (2, false));
+    }
+}

@@ -205,3 +205,35 @@ async fn a_handler_is_dropped_when_it_is_removed_and_when_the_informer_stops() {
         assert_eq!(Arc::strong_count(&two), 1);
     }
 }
+
+/// Uses its informer when it is dropped.
+struct Meddles(SharedInformer<Pod>);
+
+impl Drop for Meddles {
+    fn drop(&mut self) {
+        // There is no runtime, so this looks at the informer's life and changes nothing.
+        assert!(self.0.start(CancellationToken::new()).is_err());
+    }
+}
+
+#[test]
+fn a_handler_that_is_removed_while_it_is_added_is_dropped_with_no_lock_held() {
+    without_deadlock(|| {
+        let pods = informer(Cluster::with(&["a"]), InformerQueue::Atomic);
+        let (removing, over) = (pods.clone(), CancellationToken::new());
+        let is_over = over.clone();
+        let remover = std::thread::spawn(move || {
+            while !is_over.is_cancelled() {
+                removing.handlers().iter().for_each(HandlerHandle::remove);
+            }
+        });
+        let began = std::time::Instant::now();
+        while began.elapsed() < seconds(2) {
+            let meddles = Meddles(pods.clone());
+            pods.on_event(move |_| assert!(!meddles.0.is_started())).expect("a handler");
+        }
+        over.cancel();
+        remover.join().expect("no panic");
+        pods.stop();
+    });
+}
