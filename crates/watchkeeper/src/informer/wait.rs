@@ -42,13 +42,19 @@ impl Core {
         }
     }
 
-    /// Anything else than the last time means progress.
+    /// What has come of the lists that are still to come. Anything else than the last time means progress: that one of
+    /// them is there, too.
     fn received(&self) -> u64 {
-        let of = |partition: &Partition| {
+        let of = |(_, partition): (usize, &Partition)| {
             let status = partition.status.get();
             status.listed_objects + status.events
         };
-        self.partitions.iter().map(of).sum()
+        self.without_list().map(of).sum()
+    }
+
+    /// The partitions that have not had their first list.
+    fn without_list(&self) -> impl Iterator<Item = (usize, &Partition)> {
+        self.partitions.iter().enumerate().filter(|(at, _)| !self.processor.is_partition_synced(*at))
     }
 
     /// The server has refused a first list so often that waiting is no use, the last time since `before`.
@@ -76,13 +82,12 @@ impl Core {
                 ),
             );
         }
-        let waiting = self.partitions.iter().enumerate().filter(|(at, _)| !self.processor.is_partition_synced(*at));
         let describe = |(_, partition): (usize, &Partition)| {
             let status = partition.status.get();
             let error = status.last_error.map_or_else(String::new, |(error, _)| format!(", after the error: {error}"));
             format!("{}: {:?}, {} objects so far{error}", partition.description, status.phase, status.listed_objects)
         };
-        let waiting: Vec<String> = waiting.map(describe).collect();
+        let waiting: Vec<String> = self.without_list().map(describe).collect();
         Error::new(
             ErrorKind::NotSynced,
             format_args!(

@@ -231,3 +231,27 @@ async fn restarts_and_relists_are_counted_over_all_of_them() {
     assert_eq!(status.relists.get(&Reason::Expired), Some(&2), "{status:?}");
     assert_eq!((status.phase, status.objects), (Phase::Watching, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_in_one_namespace_is_no_progress_of_another() {
+    for queue in both_queues() {
+        let cluster = two();
+        cluster.forbid("bank");
+        let pods: SharedInformer<Pod> = SharedInformer::builder(cluster.of_namespaces(&["shop", "bank"]))
+            .queue(queue)
+            .reflector(|reflector| reflector.backoff(Backoff::new(seconds(3600), seconds(3600)).jitter(0.0)))
+            .build();
+        start(&pods);
+        let busy = tokio::spawn(async move {
+            loop {
+                cluster.put("a");
+                tokio::time::sleep(seconds(10)).await;
+            }
+        });
+        let waited = tokio::time::timeout(seconds(600), pods.synced()).await;
+        let error = waited.expect("it does not wait for ever").expect_err("bank is not there");
+        assert_eq!(error.kind(), watchkeeper::ErrorKind::NotSynced);
+        assert!(error.to_string().contains("bank") && !error.to_string().contains("shop"), "{error}");
+        busy.abort();
+    }
+}
