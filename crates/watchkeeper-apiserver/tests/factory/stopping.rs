@@ -1,12 +1,14 @@
 //! The end: of all informers of a factory, and of the factory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::join;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use tokio::time::{Instant, timeout};
-use watchkeeper::{ErrorKind, InformerOptions};
+use tokio_util::sync::CancellationToken;
+use watchkeeper::{ErrorKind, InformerFactory, InformerOptions, Scripted, SharedInformer};
 
 use crate::support::{Busy, Cluster, Heard, pod, seconds, settle, start, sync, tasks};
 
@@ -161,4 +163,48 @@ async fn an_informer_that_was_stopped_and_is_asked_for_again_tells_everything_ag
         assert_eq!(cluster.lists("pods"), round);
         pods.shutdown().await;
     }
+}
+
+/// Looks at the factory when it is dropped.
+struct Looks(InformerFactory);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.0.subjects();
+    }
+}
+
+#[test]
+fn what_an_informer_leaves_is_dropped_without_the_factorys_lock_whoever_looks_at_it_meanwhile() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let factory = runtime.block_on(async { Cluster::new().factory() });
+        let (looking, over) = (factory.clone(), CancellationToken::new());
+        let is_over = over.clone();
+        let looker = std::thread::spawn(move || {
+            while !is_over.is_cancelled() {
+                looking.subjects();
+            }
+        });
+        let _runtime = runtime.enter();
+        for _ in 0..2_000 {
+            let looks = Arc::new(Looks(factory.clone()));
+            let there = Arc::downgrade(&looks);
+            let pods: SharedInformer<Pod> = factory.informer_from("special", move |maker| {
+                let hook = move |_: &watchkeeper::Error| drop(looks.0.subjects());
+                maker.informer(Scripted::new()).on_watch_error(hook)
+            });
+            start(&factory);
+            pods.stop();
+            drop(pods);
+            while there.strong_count() > 0 {
+                std::thread::yield_now();
+            }
+        }
+        over.cancel();
+        looker.join().unwrap();
+        done.send(()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(30)), Ok(()), "the factory waits for itself");
 }

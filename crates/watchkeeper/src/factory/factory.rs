@@ -50,9 +50,9 @@ struct Metrics {
 }
 
 impl State {
-    /// Somebody's share in the informer of a subject, if there is one that runs or can be started.
-    fn lease(&self, subject: &Subject) -> Option<Lease> {
-        Lease::of(&self.informers.get(subject)?.core()?)
+    /// The informer of a subject. Whoever lets it go may be the last: not with the lock held.
+    fn core(&self, subject: &Subject) -> Option<Arc<Core>> {
+        self.informers.get(subject)?.core()
     }
 
     fn leaves(&mut self, core: &Arc<Core>) {
@@ -284,14 +284,17 @@ impl InformerFactory {
 
     /// Somebody's share in the informer of a subject, which is made if there is none that runs or can be started.
     fn lease(&self, subject: Subject, options: InformerOptions, make: impl FnOnce() -> Arc<Core>) -> Lease {
-        if let Some(lease) = self.state().lease(&subject) {
+        let known = self.state().core(&subject);
+        // None of one that neither runs nor can be started.
+        if let Some(lease) = known.as_ref().and_then(Lease::of) {
             return lease;
         }
         // Without the lock: whoever makes it may ask the factory for others.
         let core = make();
         let made = Lease::first(core.clone());
         let mut state = self.state();
-        if let Some(lease) = state.lease(&subject) {
+        let known = state.core(&subject);
+        if let Some(lease) = known.as_ref().and_then(Lease::of) {
             // Somebody was faster.
             drop(state);
             return lease;
@@ -405,15 +408,17 @@ impl InformerFactory {
 
     /// What there are informers for: those that run, and those that wait to be started.
     pub fn subjects(&self) -> Vec<Subject> {
-        let state = self.state();
-        let living = state.informers.iter().filter(|(_, entry)| entry.core().is_some_and(|core| !core.is_stopped()));
-        living.map(|(subject, _)| subject.clone()).collect()
+        let living = self.living().into_iter().filter(|(_, core)| !core.is_stopped());
+        living.map(|(subject, _)| subject).collect()
     }
 
     fn started(&self) -> Vec<(Subject, Arc<Core>)> {
+        self.living().into_iter().filter(|(_, core)| core.is_started()).collect()
+    }
+
+    fn living(&self) -> Vec<(Subject, Arc<Core>)> {
         let state = self.state();
-        let living = state.informers.iter().filter_map(|(subject, entry)| Some((subject.clone(), entry.core()?)));
-        living.filter(|(_, core)| core.is_started()).collect()
+        state.informers.iter().filter_map(|(subject, entry)| Some((subject.clone(), entry.core()?))).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
