@@ -208,3 +208,29 @@ fn what_an_informer_leaves_is_dropped_without_the_factorys_lock_whoever_looks_at
     });
     assert_eq!(is_done.recv_timeout(Duration::from_secs(30)), Ok(()), "the factory waits for itself");
 }
+
+#[test]
+fn the_options_of_an_informer_that_is_gone_are_dropped_without_the_factorys_lock() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let factory = Cluster::new().factory();
+            for asks_first in [false, true] {
+                let looks = Looks(factory.clone());
+                let options = InformerOptions::new().on_watch_error(move |_| drop(looks.0.subjects()));
+                let pods = factory.informer_with::<Pod>(options).unwrap();
+                start(&factory);
+                pods.shutdown().await;
+                drop(pods);
+                settle().await;
+                if asks_first {
+                    factory.informer::<Pod>();
+                }
+                start(&factory);
+            }
+        });
+        done.send(()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(10)), Ok(()), "the factory waits for itself");
+}

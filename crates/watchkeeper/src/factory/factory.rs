@@ -305,12 +305,11 @@ impl InformerFactory {
             return made;
         }
         let before = state.informers.insert(subject, Entry { core: Held::Waiting(core), options });
-        let before = before.and_then(|entry| entry.core());
-        if let Some(core) = &before {
+        let gone = before.as_ref().and_then(Entry::core);
+        if let Some(core) = &gone {
             state.leaves(core);
         }
         drop(state);
-        drop(before);
         made
     }
 
@@ -334,20 +333,21 @@ impl InformerFactory {
             ));
         }
         let (mut gone, mut waiting) = (Vec::new(), Vec::new());
-        state.informers.retain(|subject, entry| match &entry.core {
-            Held::Started(core) => core.strong_count() > 0,
-            // Who wanted it has stopped it again, or has gone.
-            Held::Waiting(core) if core.is_ending() || !core.is_needed() => {
-                gone.push(core.clone());
-                false
+        for (subject, entry) in &state.informers {
+            match &entry.core {
+                Held::Started(core) if core.strong_count() > 0 => {}
+                Held::Started(_) => gone.push(subject.clone()),
+                // Who wanted it has stopped it again, or has gone.
+                Held::Waiting(core) if core.is_ending() || !core.is_needed() => gone.push(subject.clone()),
+                Held::Waiting(core) => waiting.push((subject.clone(), core.clone())),
             }
-            Held::Waiting(core) => {
-                waiting.push((subject.clone(), core.clone()));
-                true
+        }
+        // Taken out, and dropped when the lock is released: options have functions of the user's.
+        let gone: Vec<Entry> = gone.iter().filter_map(|subject| state.informers.remove(subject)).collect();
+        for entry in &gone {
+            if let Held::Waiting(core) = &entry.core {
+                state.leaves(core);
             }
-        });
-        for core in &gone {
-            state.leaves(core);
         }
         drop(state);
         drop(gone);
