@@ -67,7 +67,8 @@ impl HandlerHandle {
     }
 
     /// Removes the handler, and waits until its last call has returned and it has been dropped: client-go's
-    /// `ShutDownEventHandler`. Called by the handler itself, on a thread of its own, this would wait for ever.
+    /// `ShutDownEventHandler`. A handler that waits for this in one of its calls waits for ever: it calls
+    /// [`remove`](Self::remove), or lets a task of its own wait.
     pub async fn remove_and_wait(&self) {
         self.listener.remove();
         self.listener.done.raised().await;

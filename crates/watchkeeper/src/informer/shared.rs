@@ -88,7 +88,8 @@ impl<K> SharedInformer<K> {
         self.core().start(token)
     }
 
-    /// Starts it, and returns when it has stopped and nothing is left of it: client-go's `Run`.
+    /// Starts it, and returns when it has stopped and nothing is left of it: client-go's `Run`. Dropping the future does not
+    /// stop it: that is for the token, for [`stop`](Self::stop), or for the last who needs it.
     pub async fn run(&self, token: CancellationToken) -> Result<(), Error> {
         // Who waits here needs it.
         let _lease = self.lease.clone();
@@ -103,7 +104,7 @@ impl<K> SharedInformer<K> {
     }
 
     /// Stops it, for everybody, and returns when nothing is left of it: the watch is closed, and each handler has returned
-    /// from its last call.
+    /// from its last call. So a handler that waits for this in one of its calls waits for ever: it calls [`stop`](Self::stop).
     pub async fn shutdown(&self) {
         self.stop();
         self.stopped().await;
@@ -134,7 +135,7 @@ impl<K> SharedInformer<K> {
     ///
     /// That fails if the server refuses it three times (401, 403, 404), or if there is no progress for
     /// [a while](InformerBuilder::sync_timeout), with an error that says what is wrong and what to do; and if the informer is
-    /// stopped. Otherwise it goes on trying, and this can be called again.
+    /// stopped. Of several namespaces, progress is what comes of those that have not had their list. Otherwise it goes on trying, and this can be called again.
     pub async fn synced(&self) -> Result<Lister<K>, Error> {
         self.core().wait_synced().await?;
         Ok(self.lister())
