@@ -181,8 +181,10 @@ impl Processor {
             changes.extend(gone.map(|(_, object)| Change::deleted(object.clone(), None, cause)));
         }
         let known_of = |at: usize| known.get(at).cloned().flatten();
-        // Pages that were read while objects came and went may have one twice. Of these the last is in the store.
-        let mut told = (items.len() != self.store.len()).then(HashSet::new);
+        // Pages that were read while objects came and went may have one twice. Of these the last is in the store. As many as
+        // there are in the store are all different, if nothing else is in it.
+        let others_stay = !complete || !unusable.is_empty() || self.versions.is_some();
+        let mut told = (others_stay || items.len() != self.store.len()).then(HashSet::new);
         for (at, item) in items.into_iter().enumerate() {
             if !self.store.get_by_key(item.key()).is_some_and(|stored| stored.is_same_handle(&item)) {
                 continue;

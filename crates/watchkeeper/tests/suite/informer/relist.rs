@@ -247,3 +247,19 @@ async fn only_states_that_there_were_are_ever_seen_in_their_order() {
         assert_eq!(contents(pods.store()), cluster.contents());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_list_has_twice_is_told_once_also_if_others_stay() {
+    for queue in both_queues() {
+        let twofold = pod("a", "11");
+        let first = ScriptedList::new("10", [pod("b", "2")]);
+        // As many as there are in the store then, one of which stays as it was.
+        let second = ScriptedList::new("20", [twofold.clone(), twofold]).bad(bad("b", "12"));
+        let pods = informer(twice(first, second), queue);
+        let (notes, _) = noting(&pods);
+        start(&pods);
+        pass(seconds(10)).await;
+        assert_eq!(notes.take(), ["+b@2 Initial", "+a@11 Relist"]);
+        assert_eq!(contents(pods.store()), ["a@11", "b@2"]);
+    }
+}
