@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::core::Core;
@@ -93,6 +94,10 @@ impl Lease {
 impl Keeper for Lease {
     fn has_synced(&self) -> bool {
         self.0.has_synced()
+    }
+
+    fn stopped(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.until_stopped())
     }
 }
 

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
+
 use super::{NamespaceLister, NotFound, Objects, Selector};
 use crate::store::PartitionVersions;
 use crate::{Cached, IndexError, Indexer, Object, ObjectKey, ResourceVersion, WaitError};
@@ -32,6 +34,9 @@ struct Shared {
 pub(crate) trait Keeper: Send + Sync {
     /// The store has had its first list.
     fn has_synced(&self) -> bool;
+
+    /// Returns when nothing will be written into the store any more.
+    fn stopped(&self) -> BoxFuture<'_, ()>;
 }
 
 impl<K> Lister<K> {
@@ -116,8 +121,24 @@ impl<K> Lister<K> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// If the lister is an informer's, it is an error if that stops before.
     pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
-        self.store().wait_for(version).await
+        self.unless_stopped(version, self.store().wait_for(version)).await
+    }
+
+    /// Waits, but not for what an informer that has stopped will never bring.
+    pub(super) async fn unless_stopped(
+        &self,
+        version: &ResourceVersion,
+        wait: impl Future<Output = Result<(), WaitError>>,
+    ) -> Result<(), WaitError> {
+        let Some(keeper) = &self.shared.keeper else { return wait.await };
+        tokio::select! {
+            biased;
+            reached = wait => reached,
+            () = keeper.stopped() => Err(WaitError::Stopped { version: version.clone() }),
+        }
     }
 
     pub(super) fn partitions(&self) -> Option<&PartitionVersions> {

@@ -62,7 +62,9 @@ impl<K> NamespaceLister<K> {
     /// one that it does not watch is an error.
     pub async fn wait_for(&self, version: &ResourceVersion) -> Result<(), WaitError> {
         match self.partitions() {
-            Some(partitions) => partitions.wait_for(&self.namespace, version).await,
+            Some(partitions) => {
+                self.lister.unless_stopped(version, partitions.wait_for(&self.namespace, version)).await
+            }
             None => self.lister.wait_for(version).await,
         }
     }
@@ -92,6 +94,7 @@ impl<K> fmt::Debug for NamespaceLister<K> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
+    use futures::future::BoxFuture;
 
     use super::*;
     use crate::lister::Keeper;
@@ -169,10 +172,17 @@ mod tests {
             fn has_synced(&self) -> bool {
                 false
             }
+
+            fn stopped(&self) -> BoxFuture<'_, ()> {
+                Box::pin(std::future::ready(()))
+            }
         }
         let informer: Arc<dyn Keeper> = Arc::new(Informer);
         let store = Arc::new(Indexer::objects());
         let lister: Lister<()> = Lister::of_informer(store, Some("Pod".into()), None, Some(informer.clone()));
+        let seven = ResourceVersion::from("7");
+        let stopped = WaitError::Stopped { version: seven.clone() };
+        assert_eq!(lister.wait_for(&seven).now_or_never(), Some(Err(stopped)), "it will never come");
         let missing = lister.require(&ObjectKey::namespaced("shop", "web-0")).expect_err("nothing is there");
         assert!(missing.to_string().contains("not complete yet"), "{missing}");
         assert_eq!(Error::from(missing).kind(), ErrorKind::NotSynced, "it may be there all the same");

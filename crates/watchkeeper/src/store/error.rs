@@ -56,6 +56,12 @@ pub enum WaitError {
         /// The namespace that was asked for.
         namespace: Arc<str>,
     },
+    /// The informer has stopped: no version will ever come.
+    #[error("version {version} cannot be waited for any more: the informer has stopped")]
+    Stopped {
+        /// What was waited for.
+        version: ResourceVersion,
+    },
 }
 
 impl From<WaitError> for Error {
