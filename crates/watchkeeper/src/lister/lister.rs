@@ -208,6 +208,10 @@ mod tests {
     struct Arriving(Arc<Indexer<Object>>);
 
     impl Keeper for Arriving {
+        fn stopped(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::pending())
+        }
+
         fn has_synced(&self) -> bool {
             let pod = r#"{"metadata": {"name": "web-0", "namespace": "shop", "resourceVersion": "7"}}"#;
             self.0.add(Object::from_json(pod).expect("an object")).expect("a key");
