@@ -3,9 +3,10 @@
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{BoxFuture, pending, select_all, try_join_all};
 use kube_core::Resource;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use super::stats::StatsReader;
 use super::worker::{GiveUpHook, Worker};
 use crate::defaults::CONTROLLER_GRACE;
 use crate::workqueue::RateLimitingQueue;
+use crate::workqueue::limiter::Failures;
 use crate::{Cached, Error, ErrorKind, ObjectKey, SharedInformer};
 
 /// Takes keys out of a queue and has them reconciled, by several workers, each key by one at a time.
@@ -40,6 +42,8 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + Sync + 'static> Controller<T> {
             max_retries: None,
             timeout: None,
             stats: StatsReader::default(),
+            failures: Failures::new(),
+            put_back: AtomicUsize::new(0),
             on_give_up: None,
         };
         Self { worker, workers: 1, grace: CONTROLLER_GRACE, sources: Vec::new() }
@@ -52,7 +56,8 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + Sync + 'static> Controller<T> {
     }
 
     /// How often a key that fails is tried again, after which it is reported and left alone until something changes. Without
-    /// this, for ever.
+    /// this, for ever. Failures count, not [requeues](Outcome::Requeue), and those of events that come before the backoff is
+    /// over do too; a retry that was waiting when an event led to the end still comes.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.worker.max_retries = Some(retries);
         self
@@ -108,13 +113,14 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + Sync + 'static> Controller<T> {
         self.worker.stats.clone()
     }
 
-    /// Runs until `token` is cancelled, or the queue is shut down and empty.
+    /// Runs until `token` is cancelled, or the queue is shut down and empty; or until an informer that it watches stops before
+    /// that, which is an error: nothing would come any more.
     ///
     /// First the informers that it [watches](Self::watches) have to sync, which need to be started for that; an error of one
     /// comes out here. Then `reconcile` is called with one key after the other, by each worker. A key that fails, or whose
     /// work panics or takes too long, is tried again after a backoff.
     ///
-    /// When `token` is cancelled no other key is begun. What is running may finish, within the
+    /// When it is stopped no other key is begun. What is running may finish, within the
     /// [grace period](Self::grace); what does not is dropped at its next await, and its key goes back into the queue: no key is
     /// lost to whoever takes over the queue. That is an error then, which says how many.
     pub async fn run<F, R>(self, token: CancellationToken, reconcile: F) -> Result<(), Error>
@@ -130,46 +136,77 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + Sync + 'static> Controller<T> {
                 .map(|source| source.begin(&worker.queue, &worker.name))
                 .collect::<Result<_, Error>>()?;
             // Until this is dropped, events come.
-            let (_handlers, synced): (Vec<_>, Vec<_>) =
-                begun.into_iter().map(|source| (source.handler, source.synced)).unzip();
+            let mut handlers = Vec::new();
+            let (synced, stopped): (Vec<_>, Vec<_>) = begun
+                .into_iter()
+                .map(|source| {
+                    handlers.push(source.handler);
+                    (source.synced, source.stopped)
+                })
+                .unzip();
             match token.run_until_cancelled(try_join_all(synced)).await {
                 Some(synced) => synced?,
                 None => return Ok(()),
             };
             tracing::debug!(workers, "reconciling");
             let (worker, reconcile) = (Arc::new(worker), Arc::new(reconcile));
-            let mut running = JoinSet::new();
+            let (mut running, stop) = (JoinSet::new(), token.child_token());
             for _ in 0..workers {
-                let (worker, reconcile, token) = (worker.clone(), reconcile.clone(), token.clone());
-                running.spawn(async move { worker.run(&token, &*reconcile).await }.in_current_span());
+                let (worker, reconcile, stop) = (worker.clone(), reconcile.clone(), stop.clone());
+                running.spawn(async move { worker.run(&stop, &*reconcile).await }.in_current_span());
             }
-            finish(running, &token, grace, &worker.name).await
+            let mut over = None;
+            let stopping = async {
+                over = token.run_until_cancelled(first(stopped)).await;
+                stop.cancel();
+            };
+            let in_time = finish(running, stopping, grace).await;
+            let left = worker.put_back.load(Relaxed);
+            if !in_time && left > 0 {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format_args!(
+                        "controller {} did not finish its work within {grace:?}; keys that are back in the queue: {left}",
+                        worker.name
+                    ),
+                ));
+            }
+            over.map_or(Ok(()), Err)
         };
-        work.instrument(span).await
+        match work.instrument(span).await {
+            // The informers were stopped with it.
+            Err(error) if error.kind() == ErrorKind::Stopped && token.is_cancelled() => Ok(()),
+            result => result,
+        }
     }
 }
 
-/// Waits for the workers, for as long as they may take.
-async fn finish(mut running: JoinSet<()>, token: &CancellationToken, grace: Duration, name: &str) -> Result<(), Error> {
-    // Without the token they end with the queue.
-    let all = async { while running.join_next().await.is_some() {} };
-    let in_time = async {
-        token.cancelled().await;
+/// Waits for the workers: without `stopping` they end with the queue, after it they have so long. False if that was not enough.
+async fn finish(mut running: JoinSet<()>, stopping: impl Future<Output = ()>, grace: Duration) -> bool {
+    let all = async {
+        while let Some(ended) = running.join_next().await {
+            // What users gave us is caught where it is called. What is left must not go unnoticed.
+            if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    };
+    let too_late = async {
+        stopping.await;
         tokio::time::sleep(grace).await;
     };
     tokio::select! {
         biased;
-        () = all => return Ok(()),
-        () = in_time => {}
+        () = all => return true,
+        () = too_late => {}
     }
-    let left = running.len();
     running.shutdown().await;
-    Err(Error::new(
-        ErrorKind::Timeout,
-        format_args!(
-            "{left} workers of controller {name} did not finish within {grace:?}; their keys are back in the queue"
-        ),
-    ))
+    false
+}
+
+/// Why the first of the informers stopped. Without any, never.
+async fn first(stopped: Vec<BoxFuture<'static, Error>>) -> Error {
+    if stopped.is_empty() { pending().await } else { select_all(stopped).await.0 }
 }
 
 impl Controller<ObjectKey> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::predicate::Predicate;
 use crate::defaults::INITIAL_PRIORITY;
 use crate::workqueue::{AddOptions, RateLimitingQueue};
-use crate::{Cached, Cause, Error, Event, HandlerGuard, HandlerOptions, Object, ObjectKey, SharedInformer};
+use crate::{Cached, Cause, Error, ErrorKind, Event, HandlerGuard, HandlerOptions, Object, ObjectKey, SharedInformer};
 
 /// An informer whose events put keys into a queue.
 pub(super) struct Source<T: Eq + Hash + Clone> {
@@ -26,6 +26,8 @@ pub(super) struct Begun {
     pub(super) handler: HandlerGuard,
     /// The informer's first list.
     pub(super) synced: BoxFuture<'static, Result<(), Error>>,
+    /// The informer's end.
+    pub(super) stopped: BoxFuture<'static, Error>,
 }
 
 impl<T: Eq + Hash + Clone + Send + 'static> Source<T> {
@@ -55,8 +57,19 @@ impl<T: Eq + Hash + Clone + Send + 'static> Source<T> {
                 }
                 add(event.object());
             })?;
-            let synced = Box::pin(async move { informer.synced().await.map(|_| ()) });
-            Ok(Begun { handler: handler.guard(), synced })
+            let (waited_for, name) = (informer.clone(), Box::<str>::from(name));
+            let synced = Box::pin(async move { waited_for.synced().await.map(|_| ()) });
+            let stopped = Box::pin(async move {
+                informer.stopped().await;
+                let of = informer.name();
+                Error::new(
+                    ErrorKind::Stopped,
+                    format_args!(
+                        "the informer of {of} has been stopped: controller {name} would hear nothing more of it"
+                    ),
+                )
+            });
+            Ok(Begun { handler: handler.guard(), synced, stopped })
         };
         Self { begin: Box::new(begin) }
     }
@@ -73,10 +86,11 @@ where
     Parent::Scope: 'static,
 {
     let (group, kind) = (Parent::group(&()), Parent::kind(&()));
-    let owners = object.decode::<View>().ok()?.metadata.owner_references;
-    let owner = owners.into_iter().find(|owner| {
+    let owners = object.decode::<View>().ok()?.metadata.owner_references?;
+    // One that makes no sense hides no other.
+    let owner = owners.into_iter().filter_map(|owner| Owner::deserialize(owner).ok()).find(|owner| {
         let (of, _) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
-        owner.controller && owner.kind == kind && of == group
+        owner.controller == Some(true) && owner.kind == kind && of == group
     })?;
     // An owner is in the namespace of what it owns, or in none.
     let is_cluster_scoped = TypeId::of::<Parent::Scope>() == TypeId::of::<ClusterResourceScope>();
@@ -93,17 +107,15 @@ struct View {
 
 #[derive(Deserialize)]
 struct Metadata {
-    #[serde(rename = "ownerReferences", default)]
-    owner_references: Vec<Owner>,
+    #[serde(rename = "ownerReferences")]
+    owner_references: Option<Vec<serde_json::Value>>,
 }
 
 #[derive(Deserialize)]
 struct Owner {
-    #[serde(rename = "apiVersion", default)]
+    #[serde(rename = "apiVersion")]
     api_version: String,
-    #[serde(default)]
     kind: String,
     name: String,
-    #[serde(default)]
-    controller: bool,
+    controller: Option<bool>,
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, ReconcileError};
 use super::stats::StatsReader;
+use crate::workqueue::limiter::Failures;
 use crate::workqueue::{Item, RateLimitingQueue};
 
 /// Told of keys that are not tried again.
@@ -23,6 +25,11 @@ pub(super) struct Worker<T: Eq + Hash + Clone> {
     pub(super) max_retries: Option<u32>,
     pub(super) timeout: Option<Duration>,
     pub(super) stats: StatsReader,
+    /// Errors of each key since it last went well. The limiter's count is another: it has those who asked to be tried again,
+    /// and some limiters count nothing.
+    pub(super) failures: Failures<T>,
+    /// Keys whose work did not come to its end.
+    pub(super) put_back: AtomicUsize,
     pub(super) on_give_up: Option<Arc<GiveUpHook<T>>>,
 }
 
@@ -50,29 +57,37 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
         R: Future<Output = Result<Outcome, ReconcileError>>,
     {
         let _active = self.stats.active();
-        let mut unfinished = Unfinished { queue: &self.queue, item, finished: false };
+        let mut unfinished = Unfinished { worker: self, item, finished: false };
         let key = &*unfinished.item;
-        // Also a panic in the closure itself, before there is a future.
-        let work = AssertUnwindSafe(async { reconcile(key.clone()).await }).catch_unwind();
+        // Wherever it is: in the closure, in its future or the drop of that, in an error that is shown.
+        if AssertUnwindSafe(self.attempt(key, reconcile)).catch_unwind().await.is_err() {
+            self.stats.panicked();
+            self.failed(key, &"it panicked".into());
+        }
+        unfinished.finished = true;
+    }
+
+    async fn attempt<F, R>(&self, key: &T, reconcile: &F)
+    where
+        F: Fn(T) -> R,
+        R: Future<Output = Result<Outcome, ReconcileError>>,
+    {
+        let work = async { reconcile(key.clone()).await };
         let result = match self.timeout {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
                 self.stats.timed_out();
-                Ok(Err(format!("it took longer than {limit:?}, and was given up").into()))
+                Err(format!("it took longer than {limit:?}, and was given up").into())
             }),
         };
-        let result = result.unwrap_or_else(|_| {
-            self.stats.panicked();
-            Err("it panicked".into())
-        });
         match result {
             Ok(outcome) => {
                 self.stats.succeeded();
+                self.failures.forget(key);
                 self.follow_up(key, outcome);
             }
             Err(error) => self.failed(key, &error),
         }
-        unfinished.finished = true;
     }
 
     fn follow_up(&self, key: &T, outcome: Outcome) {
@@ -88,15 +103,18 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
     }
 
     fn failed(&self, key: &T, error: &ReconcileError) {
-        self.stats.failed();
-        let (controller, retries) = (&*self.name, self.queue.num_requeues(key));
+        let (controller, retries) = (&*self.name, self.failures.get(key));
         let is_last = self.max_retries.is_some_and(|max| retries >= max);
         if !error.is_terminal() && !is_last {
             tracing::warn!(controller, ?key, retries, %error, "reconciling failed, and is tried again");
+            self.stats.failed();
+            self.failures.count(key);
             return self.queue.add_rate_limited(key.clone());
         }
         tracing::error!(controller, ?key, retries, %error, "reconciling failed, and is not tried again until something changes");
+        self.stats.failed();
         self.stats.gave_up();
+        self.failures.forget(key);
         self.queue.forget(key);
         if let Some(hook) = &self.on_give_up
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(key, error))).is_err()
@@ -109,7 +127,7 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
 /// A key whose work has not come to its end. If it never does, because the grace period is over, the key goes back: nothing
 /// is lost.
 struct Unfinished<'a, T: Eq + Hash + Clone + Send + 'static> {
-    queue: &'a RateLimitingQueue<T>,
+    worker: &'a Worker<T>,
     item: Item<T>,
     finished: bool,
 }
@@ -118,7 +136,8 @@ impl<T: Eq + Hash + Clone + Send + 'static> Drop for Unfinished<'_, T> {
     fn drop(&mut self) {
         if !self.finished {
             // While the item is held: it comes again when that is dropped.
-            self.queue.add((*self.item).clone());
+            self.worker.queue.add((*self.item).clone());
+            self.worker.put_back.fetch_add(1, Relaxed);
         }
     }
 }

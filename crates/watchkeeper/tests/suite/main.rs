@@ -26,6 +26,7 @@ mod bad_input;
 mod cached;
 mod conformance;
 mod controller;
+mod controller_faults;
 mod hostile;
 mod identity;
 mod index;

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use crate::defaults::LIMITER_ITEMS;
 
-pub(super) struct Failures<T> {
+pub(crate) struct Failures<T> {
     generations: Mutex<Generations<T>>,
     capacity: usize,
 }
@@ -23,18 +23,18 @@ struct Generations<T> {
 }
 
 impl<T: Eq + Hash + Clone> Failures<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_capacity(LIMITER_ITEMS)
     }
 
     /// Of so many items at most; two at least.
-    pub(super) fn with_capacity(capacity: usize) -> Self {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new() };
         Self { generations: Mutex::new(generations), capacity: capacity.max(2) }
     }
 
     /// Counts another failure. Returns how many there were before.
-    pub(super) fn count(&self, item: &T) -> u32 {
+    pub(crate) fn count(&self, item: &T) -> u32 {
         let mut generations = self.generations();
         if let Some(failures) = generations.young.get_mut(item) {
             *failures = failures.saturating_add(1);
@@ -52,14 +52,14 @@ impl<T: Eq + Hash + Clone> Failures<T> {
         before
     }
 
-    pub(super) fn forget(&self, item: &T) {
+    pub(crate) fn forget(&self, item: &T) {
         let mut generations = self.generations();
         let known = (generations.young.remove_entry(item), generations.old.remove_entry(item));
         drop(generations);
         drop(known);
     }
 
-    pub(super) fn get(&self, item: &T) -> u32 {
+    pub(crate) fn get(&self, item: &T) -> u32 {
         let generations = self.generations();
         generations.young.get(item).or_else(|| generations.old.get(item)).copied().unwrap_or(0)
     }

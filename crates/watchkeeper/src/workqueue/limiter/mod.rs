@@ -37,6 +37,7 @@ use std::time::Duration;
 
 pub use bucket::Bucket;
 pub use exponential::Exponential;
+pub(crate) use failures::Failures;
 pub use fast_slow::FastSlow;
 pub use max_of::MaxOf;
 pub use max_wait::MaxWait;
