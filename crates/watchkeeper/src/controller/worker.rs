@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::outcome::{Outcome, ReconcileError};
 use super::stats::StatsReader;
 use crate::workqueue::limiter::Failures;
-use crate::workqueue::{Item, RateLimitingQueue};
+use crate::workqueue::{AddOptions, Item, RateLimitingQueue};
 
 /// Told of keys that are not tried again.
 pub(super) type GiveUpHook<T> = dyn Fn(&T, &ReconcileError) + Send + Sync;
@@ -58,21 +58,21 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
     {
         let _active = self.stats.active();
         let mut unfinished = Unfinished { worker: self, item, finished: false };
-        let key = &*unfinished.item;
+        let item = &unfinished.item;
         // Wherever it is: in the closure, in its future or the drop of that, in an error that is shown.
-        if AssertUnwindSafe(self.attempt(key, reconcile)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(self.attempt(item, reconcile)).catch_unwind().await.is_err() {
             self.stats.panicked();
-            self.failed(key, &"it panicked".into());
+            self.failed(item, &"it panicked".into());
         }
         unfinished.finished = true;
     }
 
-    async fn attempt<F, R>(&self, key: &T, reconcile: &F)
+    async fn attempt<F, R>(&self, item: &Item<T>, reconcile: &F)
     where
         F: Fn(T) -> R,
         R: Future<Output = Result<Outcome, ReconcileError>>,
     {
-        let work = async { reconcile(key.clone()).await };
+        let work = async { reconcile((**item).clone()).await };
         let result = match self.timeout {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
@@ -83,17 +83,18 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
         match result {
             Ok(outcome) => {
                 self.stats.succeeded();
-                self.failures.forget(key);
-                self.follow_up(key, outcome);
+                self.failures.forget(item);
+                self.follow_up(item, outcome);
             }
-            Err(error) => self.failed(key, &error),
+            Err(error) => self.failed(item, &error),
         }
     }
 
-    fn follow_up(&self, key: &T, outcome: Outcome) {
+    fn follow_up(&self, item: &Item<T>, outcome: Outcome) {
+        let key = &**item;
         match outcome {
             Outcome::Done => self.queue.forget(key),
-            Outcome::Requeue => self.queue.add_rate_limited(key.clone()),
+            Outcome::Requeue => self.try_again(item),
             Outcome::RequeueAfter(delay) => {
                 // It went well: the next failure is the first again.
                 self.queue.forget(key);
@@ -102,14 +103,15 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
         }
     }
 
-    fn failed(&self, key: &T, error: &ReconcileError) {
+    fn failed(&self, item: &Item<T>, error: &ReconcileError) {
+        let key = &**item;
         let (controller, retries) = (&*self.name, self.failures.get(key));
         let is_last = self.max_retries.is_some_and(|max| retries >= max);
         if !error.is_terminal() && !is_last {
             tracing::warn!(controller, ?key, retries, %error, "reconciling failed, and is tried again");
             self.stats.failed();
             self.failures.count(key);
-            return self.queue.add_rate_limited(key.clone());
+            return self.try_again(item);
         }
         tracing::error!(controller, ?key, retries, %error, "reconciling failed, and is not tried again until something changes");
         self.stats.failed();
@@ -121,6 +123,12 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
         {
             tracing::error!(controller, "the hook for keys that are given up panicked");
         }
+    }
+
+    /// With backoff, and no more urgent than it was.
+    fn try_again(&self, item: &Item<T>) {
+        let options = AddOptions { priority: item.priority(), rate_limited: true, ..AddOptions::default() };
+        self.queue.add_with((**item).clone(), options);
     }
 }
 
@@ -136,7 +144,8 @@ impl<T: Eq + Hash + Clone + Send + 'static> Drop for Unfinished<'_, T> {
     fn drop(&mut self) {
         if !self.finished {
             // While the item is held: it comes again when that is dropped.
-            self.worker.queue.add((*self.item).clone());
+            let options = AddOptions { priority: self.item.priority(), ..AddOptions::default() };
+            self.worker.queue.add_with((*self.item).clone(), options);
             self.worker.put_back.fetch_add(1, Relaxed);
         }
     }

@@ -160,7 +160,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
     }
 
     fn item(self: &Arc<Self>, taken: Taken<T>) -> Item<T> {
-        Item::new(self.clone(), taken.at, taken.item)
+        Item::new(self.clone(), taken.at, taken.item, taken.priority)
     }
 
     /// Work on an item has ended.

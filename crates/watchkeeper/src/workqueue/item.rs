@@ -16,11 +16,17 @@ pub struct Item<T: Eq + Hash + Clone> {
     core: Arc<Core<T>>,
     at: u32,
     item: T,
+    priority: i32,
 }
 
 impl<T: Eq + Hash + Clone> Item<T> {
-    pub(super) fn new(core: Arc<Core<T>>, at: u32, item: T) -> Self {
-        Self { core, at, item }
+    pub(super) fn new(core: Arc<Core<T>>, at: u32, item: T, priority: i32) -> Self {
+        Self { core, at, item, priority }
+    }
+
+    /// The priority that it had in the queue.
+    pub fn priority(&self) -> i32 {
+        self.priority
     }
 
     /// The work is done: client-go's `Done`. The same as dropping it.

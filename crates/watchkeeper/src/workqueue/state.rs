@@ -37,6 +37,7 @@ pub(super) struct State<T> {
 pub(super) struct Taken<T> {
     pub(super) at: u32,
     pub(super) item: T,
+    pub(super) priority: i32,
     /// How long it had been ready.
     pub(super) waited: Nanos,
 }
@@ -155,7 +156,7 @@ impl<T: Eq + Hash + Clone> State<T> {
         let waited = now.saturating_sub(node.since);
         (node.ready, node.age, node.since, node.processing) = (0, 0, now, true);
         self.processing.insert((now, at));
-        Some(Taken { at, item: node.item.clone(), waited })
+        Some(Taken { at, item: node.item.clone(), priority: node.priority, waited })
     }
 
     /// Work on an item has ended. Returns how long it took, whether it can be taken again, and what is to be dropped.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::limiter::{Bucket, Exponential, RateLimiter};
 use watchkeeper::{
-    Controller, Error, ErrorKind, Object, ObjectKey, Outcome, RateLimitingQueue, ReconcileError, Scripted,
+    AddOptions, Controller, Error, ErrorKind, Object, ObjectKey, Outcome, RateLimitingQueue, ReconcileError, Scripted,
     ScriptedList, ScriptedWatch, SharedInformer,
 };
 
@@ -233,6 +233,35 @@ async fn what_asked_to_be_tried_again_has_not_failed() {
     });
     tokio::time::sleep(seconds(3600)).await;
     assert_eq!((times(&calls).len(), stats.get().given_up), (8, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_urgent_is_not_when_it_is_tried_again() {
+    let queue = queue();
+    queue.add_with("old", AddOptions { priority: -100, ..AddOptions::default() });
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let noted = order.clone();
+    let again = queue.clone();
+    tokio::spawn(controller(&queue).run(CancellationToken::new(), move |key| {
+        noted.lock().expect("order").push(key);
+        let (first, again) = (noted.lock().expect("order").len() == 1, again.clone());
+        async move {
+            if first {
+                return Err("no".into());
+            }
+            if key == "busy" {
+                // The other one is due meanwhile, and comes before what happens now, or does not.
+                tokio::time::sleep(seconds(1)).await;
+                assert_eq!(again.len(), 1);
+                again.add("new");
+            }
+            Ok(Outcome::Done)
+        }
+    }));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    queue.add("busy");
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(*order.lock().expect("order"), ["old", "busy", "new", "old"]);
 }
 
 // Owners.
