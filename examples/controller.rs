@@ -12,8 +12,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_client::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube_client::{Api, Client};
+use kube_client::{Api, Client, Resource as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{
@@ -36,8 +37,8 @@ pub async fn run(client: Client, token: CancellationToken) -> anyhow::Result<()>
     let queue = RateLimitingQueue::new(limiter::default_controller());
     let controller = Controller::new("settings", queue)
         .workers(4)
-        // Namespaces change their status often, which is none of our business.
-        .reconciles_if(&namespaces, Predicate::version())
+        // What else changes in a namespace is none of our business.
+        .reconciles_if(&namespaces, Predicate::labels())
         // A ConfigMap that somebody changed or deleted leads to the namespace that owns it.
         .owns::<Namespace, ConfigMap>(&settings);
     factory.start(token.clone())?;
@@ -71,8 +72,9 @@ impl Reconciler {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), name);
         let present = self.settings.namespace(name).get(NAME);
         let Some(team) = namespace.labels().get("team") else {
-            // It belongs to nobody: there shall be no settings.
-            if present.is_some() {
+            // It belongs to nobody: there shall be no settings, unless they are somebody else's.
+            let Some(present) = present else { return Ok(Outcome::Done) };
+            if present.decode()?.metadata.owner_references == owners(&*namespace.decode()?) {
                 api.delete(NAME, &DeleteParams::default()).await?;
                 println!("{name}: deleted");
             }
@@ -130,14 +132,16 @@ fn wanted(namespace: &Namespace, team: &str) -> ConfigMap {
         "metadata": {
             "name": NAME,
             "namespace": metadata.name,
-            "ownerReferences": [{
-                "apiVersion": "v1", "kind": "Namespace", "controller": true,
-                "name": metadata.name, "uid": metadata.uid,
-            }],
+            "ownerReferences": owners(namespace),
         },
         "data": {"team": team},
     }))
     .expect("a ConfigMap")
+}
+
+/// The namespace, as the owner that says how it should be.
+fn owners(namespace: &Namespace) -> Option<Vec<OwnerReference>> {
+    namespace.controller_owner_ref(&()).map(|owner| vec![owner])
 }
 
 fn is_conflict(error: &kube_client::Error) -> bool {

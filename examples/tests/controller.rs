@@ -102,6 +102,21 @@ async fn whoever_meddles_it_is_put_right() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn settings_of_somebody_else_are_left_alone_where_no_team_wants_any() {
+    let cluster = Cluster::start();
+    let theirs = json!({"metadata": {"name": "settings", "namespace": "default"}, "data": {"theirs": "x"}});
+    let theirs = serde_json::from_value(theirs).expect("a ConfigMap");
+    cluster.settings("default").create(&PostParams::default(), &theirs).await.expect("created");
+    cluster.namespace("shop", "red").await;
+    assert_eq!(cluster.team("shop").await, of("red"));
+    // Another label brings the namespace up.
+    let other = Patch::Merge(json!({"metadata": {"labels": {"tier": "x"}}}));
+    cluster.namespaces.patch("default", &PatchParams::default(), &other).await.expect("patched");
+    assert_eq!(cluster.team("default").await, Some(json!({"theirs": "x"})));
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_happened_while_it_was_away_is_put_right_when_it_comes_back() {
     let cluster = Cluster::start();
     cluster.namespace("shop", "red").await;
