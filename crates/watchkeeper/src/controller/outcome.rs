@@ -47,6 +47,11 @@ impl ReconcileError {
         self.terminal
     }
 
+    /// The error, which can be one of a type of yours: `error.inner().downcast_ref::<MyError>()`.
+    pub fn inner(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.error
+    }
+
     /// The error itself.
     pub fn into_inner(self) -> Box<dyn StdError + Send + Sync> {
         self.error

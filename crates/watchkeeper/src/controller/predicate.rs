@@ -1,5 +1,6 @@
 //! Which events are worth a look?
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -86,6 +87,12 @@ impl<K: 'static> Predicate<K> {
 impl<K> Clone for Predicate<K> {
     fn clone(&self) -> Self {
         Self { passes: self.passes.clone() }
+    }
+}
+
+impl<K> fmt::Debug for Predicate<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Predicate")
     }
 }
 
