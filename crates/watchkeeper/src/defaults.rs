@@ -43,6 +43,7 @@
 //! | [`INITIAL_PRIORITY`] | controller-runtime: `LowPriority` | -100 | |
 //! | [`CONTROLLER_GRACE`] | controller-runtime: `GracefulShutdownTimeout` | 30 s | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
+//! | [`QUEUE_DURATION_BUCKETS`] | `workqueue_queue_duration_seconds` and `workqueue_work_duration_seconds` of component-base | 10 ns to 10 s | |
 //! | [`PROCESSING_LATENCY_BUCKETS`] | `informer_processing_latency_seconds` of component-base | 1 ms to 10 s | |
 
 use std::time::Duration;
@@ -212,6 +213,8 @@ pub const CONTROLLER_BUCKET_PER_SECOND: f64 = 10.0;
 pub const CONTROLLER_BUCKET_BURST: u32 = 100;
 /// Of how many items a rate limiter remembers failures.
 pub const LIMITER_ITEMS: usize = 100_000;
+/// Times of items in a work queue and of the work on them, in seconds.
+pub const QUEUE_DURATION_BUCKETS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 /// How long an item of a low priority waits at most while others keep coming.
 pub const QUEUE_MAX_AGE: Duration = Duration::from_secs(30);
 /// The priority of what was there before a controller.

@@ -1,8 +1,9 @@
-//! How does one see from outside how informers are doing?
+//! How does one see from outside how informers and work queues are doing?
 //!
 //! A [`MetricsProvider`] is told when an informer begins. Most of what there is to know it asks for when somebody looks:
 //! [`InformerState::sample`] reads counters that are there in any case, so that metrics cost nothing while nobody does.
-//! Only what cannot be asked for later, how long a thing took, is told as it happens, to [`InformerMetrics`].
+//! Only what cannot be asked for later, how long a thing took, is told as it happens, to [`InformerMetrics`]. The same holds for
+//! work queues: [`QueueState`] and [`QueueMetrics`].
 //!
 //! With the feature `prometheus`, `PrometheusMetrics` is such a provider, with the names and labels that client-go's
 //! dashboards know. A provider of one's own is a few lines:
@@ -105,6 +106,9 @@ pub trait QueueMetrics: Send + Sync {
 
     /// Work on an item has ended that took this long.
     fn worked(&self, _took: Duration) {}
+
+    /// The queue is gone, with this as its last state. Nothing is told after that.
+    fn ended(&self, _last: &QueueSample) {}
 }
 
 /// What a work queue can be asked at any time.

@@ -49,13 +49,13 @@ impl HandlerSample {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueSample {
-    /// Items that can be taken.
+    /// Items that are to be worked on: those that can be taken, and those that come again when the work on them is done.
     pub depth: usize,
     /// Items that wait for their time.
     pub waiting: usize,
-    /// Items that were added.
+    /// Items that were added and were not there already; those that waited for their time are counted when that has come.
     pub adds: u64,
-    /// Items that were added for a later time.
+    /// How often an item was added with a delay, also with none of any length: client-go counts so.
     pub retries: u64,
     /// How long the work that is being done has taken so far, all of it together.
     pub unfinished: Duration,

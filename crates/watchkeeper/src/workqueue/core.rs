@@ -7,7 +7,7 @@
 
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -17,6 +17,7 @@ use super::item::Item;
 use super::state::{Nanos, State, Taken};
 use super::{AddOptions, ShutDown};
 use crate::metrics::{QueueMetrics, QueueSample, QueueState};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 
 /// Which tenant an item is of.
 pub(super) type TenantOf<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
@@ -31,7 +32,7 @@ pub(super) struct Core<T> {
     tenant_of: Option<TenantOf<T>>,
     origin: Instant,
     pub(super) name: Box<str>,
-    metrics: std::sync::OnceLock<Arc<dyn QueueMetrics>>,
+    metrics: OnceLock<Arc<dyn QueueMetrics>>,
 }
 
 struct Inner<T> {
@@ -43,11 +44,11 @@ struct Inner<T> {
 }
 
 /// What came of looking.
-enum Look<T> {
-    Found(Taken<T>),
+enum Look<'a, T: Eq + Hash + Clone> {
+    Found(Item<T>),
     Over,
-    /// There is nothing yet; the next is due then.
-    Wait(Option<Nanos>),
+    /// There is nothing yet; the next is due then. The lock is still held.
+    Wait(MutexGuard<'a, Inner<T>>, Option<Nanos>),
 }
 
 impl<T: Eq + Hash + Clone> Core<T> {
@@ -61,7 +62,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
             tenant_of,
             origin: Instant::now(),
             name,
-            metrics: std::sync::OnceLock::new(),
+            metrics: OnceLock::new(),
         }
     }
 
@@ -71,17 +72,24 @@ impl<T: Eq + Hash + Clone> Core<T> {
 
     pub(super) fn add(&self, item: T, options: AddOptions) {
         let AddOptions { priority, after, .. } = options;
-        let after = after.unwrap_or_default();
         let tenant = self.tenant(&item);
-        let now = self.now();
         let mut inner = self.inner();
-        if after.is_zero() {
-            let is_new = inner.state.add(item, priority, tenant, now);
-            self.ring(inner, usize::from(is_new));
-        } else if inner.state.add_at(item, priority, tenant, now.saturating_add(nanos(after))) {
-            drop(inner);
-            self.bell.notify_waiters();
-            self.thread_bell.notify_all();
+        let now = self.now();
+        let promoted = inner.state.promote(now);
+        if after.is_some() {
+            inner.state.count_retry();
+        }
+        let delay = after.unwrap_or_default();
+        if delay.is_zero() {
+            let (is_new, _spare) = inner.state.add(item, priority, tenant, now);
+            self.ring(inner, promoted + usize::from(is_new));
+        } else {
+            let due = now.saturating_add(nanos(delay));
+            let (is_earliest, _spare) = inner.state.add_at(item, priority, tenant, due);
+            self.ring(inner, promoted);
+            if is_earliest {
+                self.ring_all();
+            }
         }
     }
 
@@ -93,37 +101,37 @@ impl<T: Eq + Hash + Clone> Core<T> {
             // Before looking: what is added from now on is heard.
             let mut bell = pin!(self.bell.notified());
             bell.as_mut().enable();
-            match self.look(self.inner()) {
-                Look::Found(taken) => return Ok(self.item(taken)),
+            let due = match self.look(self.inner()) {
+                Look::Found(item) => return Ok(item),
                 Look::Over => return Err(ShutDown),
-                Look::Wait(None) => bell.await,
-                Look::Wait(Some(due)) => {
-                    let due = crate::source::later(self.origin, Duration::from_nanos(due));
-                    tokio::select! {
-                        () = &mut bell => {}
-                        () = tokio::time::sleep_until(due) => {}
-                    }
+                Look::Wait(inner, due) => {
+                    drop(inner);
+                    due
                 }
+            };
+            let Some(due) = due else {
+                bell.await;
+                continue;
+            };
+            tokio::select! {
+                () = &mut bell => {}
+                () = tokio::time::sleep_until(crate::source::later(self.origin, Duration::from_nanos(due))) => {}
             }
         }
     }
 
     /// The same on a thread.
     pub(super) fn get_blocking(self: &Arc<Self>) -> Result<Item<T>, ShutDown> {
+        let mut inner = self.inner();
         loop {
-            let inner = self.inner();
-            let due = match self.look(inner) {
-                Look::Found(taken) => return Ok(self.item(taken)),
+            let (waiting, due) = match self.look(inner) {
+                Look::Found(item) => return Ok(item),
                 Look::Over => return Err(ShutDown),
-                Look::Wait(due) => due,
+                Look::Wait(waiting, due) => (waiting, due),
             };
-            let mut inner = self.inner();
-            // Somebody may have been faster with adding than this with the lock.
-            if inner.state.len() > 0 || inner.state.is_shutting_down() || inner.state.next_due() != due {
-                continue;
-            }
+            inner = waiting;
             inner.threads += 1;
-            let mut inner = match due {
+            inner = match due {
                 None => self.thread_bell.wait(inner).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => {
                     let wait = Duration::from_nanos(due.saturating_sub(self.now()));
@@ -137,45 +145,45 @@ impl<T: Eq + Hash + Clone> Core<T> {
     /// The next item, if there is one now.
     pub(super) fn try_get(self: &Arc<Self>) -> Result<Option<Item<T>>, ShutDown> {
         match self.look(self.inner()) {
-            Look::Found(taken) => Ok(Some(self.item(taken))),
+            Look::Found(item) => Ok(Some(item)),
             Look::Over => Err(ShutDown),
-            Look::Wait(_) => Ok(None),
+            Look::Wait(..) => Ok(None),
         }
     }
 
-    fn look(&self, mut inner: MutexGuard<'_, Inner<T>>) -> Look<T> {
+    fn look<'a>(self: &Arc<Self>, mut inner: MutexGuard<'a, Inner<T>>) -> Look<'a, T> {
         let now = self.now();
         let promoted = inner.state.promote(now);
-        let found = inner.state.take(now);
-        let look = match found {
-            Some(taken) => Look::Found(taken),
-            None if inner.state.is_shutting_down() => Look::Over,
-            None => Look::Wait(inner.state.next_due()),
+        let Some(Taken { at, item, priority, waited, began }) = inner.state.take(now) else {
+            if inner.state.is_shutting_down() {
+                return Look::Over;
+            }
+            let due = inner.state.next_due();
+            return Look::Wait(inner, due);
         };
-        self.ring(inner, promoted.saturating_sub(1));
-        if let (Look::Found(taken), Some(metrics)) = (&look, self.metrics.get()) {
-            metrics.queued(Duration::from_nanos(taken.waited));
+        // Its drop says that the work is done, whatever happens from here on.
+        let item = Item::new(self.clone(), at, began, item, priority);
+        // For all of them: what was taken may be another one, for which this was woken.
+        self.ring(inner, promoted);
+        if let Some(metrics) = self.metrics.get() {
+            metrics.queued(Duration::from_nanos(waited));
         }
-        look
+        Look::Found(item)
     }
 
-    fn item(self: &Arc<Self>, taken: Taken<T>) -> Item<T> {
-        Item::new(self.clone(), taken.at, taken.item, taken.priority)
-    }
-
-    /// Work on an item has ended.
-    pub(super) fn done(&self, at: u32) {
-        let now = self.now();
+    /// Work on an item has ended that began then.
+    pub(super) fn done(&self, at: u32, began: Nanos) {
         let mut inner = self.inner();
-        let (took, is_ready, dropped) = inner.state.done(at, now);
+        let now = self.now();
+        let promoted = inner.state.promote(now);
+        let (is_ready, _dropped) = inner.state.done(at, began, now);
         let is_drained = inner.draining && inner.is_drained();
-        self.ring(inner, usize::from(is_ready));
-        drop(dropped);
+        self.ring(inner, promoted + usize::from(is_ready));
         if is_drained {
             self.drained.notify_waiters();
         }
         if let Some(metrics) = self.metrics.get() {
-            metrics.worked(Duration::from_nanos(took));
+            metrics.worked(Duration::from_nanos(now.saturating_sub(began)));
         }
     }
 
@@ -192,14 +200,18 @@ impl<T: Eq + Hash + Clone> Core<T> {
         }
     }
 
+    /// Wakes all who wait for an item.
+    fn ring_all(&self) {
+        self.bell.notify_waiters();
+        self.thread_bell.notify_all();
+    }
+
     pub(super) fn shut_down(&self, drain: bool) {
         let mut inner = self.inner();
         inner.draining = drain;
-        let dropped = inner.state.shut_down();
+        let _dropped = inner.state.shut_down(self.now());
         drop(inner);
-        drop(dropped);
-        self.bell.notify_waiters();
-        self.thread_bell.notify_all();
+        self.ring_all();
         self.drained.notify_waiters();
     }
 
@@ -224,17 +236,21 @@ impl<T: Eq + Hash + Clone> Core<T> {
 
     /// How many items can be taken.
     pub(super) fn len(&self) -> usize {
-        let mut inner = self.inner();
-        let promoted = inner.state.promote(self.now());
-        let len = inner.state.len();
-        self.ring(inner, promoted);
-        len
+        self.read(State::len)
     }
 
     /// How many wait for their time.
     pub(super) fn waiting_len(&self) -> usize {
-        self.len();
-        self.inner().state.waiting_len()
+        self.read(State::waiting_len)
+    }
+
+    /// Looks at the state of this moment.
+    fn read<R>(&self, look: impl FnOnce(&State<T>) -> R) -> R {
+        let mut inner = self.inner();
+        let promoted = inner.state.promote(self.now());
+        let result = look(&inner.state);
+        self.ring(inner, promoted);
+        result
     }
 
     fn tenant(&self, item: &T) -> u64 {
@@ -246,7 +262,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -258,17 +274,15 @@ impl<T: Eq + Hash + Clone> Inner<T> {
 
 impl<T: Eq + Hash + Clone + Send> QueueState for Core<T> {
     fn sample(&self) -> QueueSample {
-        let depth = self.len();
-        let now = self.now();
-        let inner = self.inner();
-        let running = |began: Nanos| Duration::from_nanos(now.saturating_sub(began));
-        QueueSample {
-            depth,
-            waiting: inner.state.waiting_len(),
-            adds: inner.state.adds,
-            retries: inner.state.retries,
-            unfinished: inner.state.began().map(running).sum(),
-            longest_running: inner.state.began().next().map(running).unwrap_or_default(),
+        self.read(|state| state.sample(self.now()))
+    }
+}
+
+impl<T> Drop for Core<T> {
+    fn drop(&mut self) {
+        if let Some(metrics) = self.metrics.get() {
+            let now = nanos(self.origin.elapsed());
+            metrics.ended(&lock(&self.state).state.sample(now));
         }
     }
 }

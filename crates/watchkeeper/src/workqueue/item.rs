@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::core::Core;
+use super::state::Nanos;
 
 /// An item that was taken out of a queue. Until it is dropped nobody else gets it.
 ///
@@ -15,13 +16,15 @@ use super::core::Core;
 pub struct Item<T: Eq + Hash + Clone> {
     core: Arc<Core<T>>,
     at: u32,
+    /// When the work began.
+    began: Nanos,
     item: T,
     priority: i32,
 }
 
 impl<T: Eq + Hash + Clone> Item<T> {
-    pub(super) fn new(core: Arc<Core<T>>, at: u32, item: T, priority: i32) -> Self {
-        Self { core, at, item, priority }
+    pub(super) fn new(core: Arc<Core<T>>, at: u32, began: Nanos, item: T, priority: i32) -> Self {
+        Self { core, at, began, item, priority }
     }
 
     /// The priority that it had in the queue.
@@ -43,7 +46,7 @@ impl<T: Eq + Hash + Clone> Deref for Item<T> {
 
 impl<T: Eq + Hash + Clone> Drop for Item<T> {
     fn drop(&mut self) {
-        self.core.done(self.at);
+        self.core.done(self.at, self.began);
     }
 }
 

@@ -60,10 +60,11 @@ impl Ready {
         self.len
     }
 
-    /// An item has become ready, `now`, with the same ticket for its place and its age.
-    pub(super) fn push(&mut self, ticket: Ticket, priority: i32, tenant: u64, now: u64, holder: &impl Holder) {
+    /// An item has become ready at this time, which is not before that of any other, with the same ticket for its place and its
+    /// age.
+    pub(super) fn push(&mut self, ticket: Ticket, priority: i32, tenant: u64, since: u64, holder: &impl Holder) {
         self.len += 1;
-        self.ages.push_back((now, ticket));
+        self.ages.push_back((since, ticket));
         self.place(ticket, priority, tenant);
         self.sweep(holder);
     }
@@ -99,6 +100,9 @@ impl Ready {
             }
         };
         self.len -= 1;
+        if self.len == 0 {
+            self.clear();
+        }
         Some(ticket.at)
     }
 
@@ -142,11 +146,20 @@ impl Ready {
         }
     }
 
+    /// There are leftovers only. What a flood has taken is given back.
+    fn clear(&mut self) {
+        self.bands.clear();
+        self.placed = 0;
+        self.ages.clear();
+        self.ages.shrink_to(crate::defaults::QUEUE_KEPT_CAPACITY);
+    }
+
     /// Sweeps out leftovers, if most are.
     fn sweep(&mut self, holder: &impl Holder) {
         let bound = 2 * self.len + 64;
         if self.ages.len() > bound {
             self.ages.retain(|(_, ticket)| holder.holds_age(*ticket));
+            self.ages.shrink_to(bound);
         }
         if self.placed > bound {
             self.placed = 0;

@@ -7,13 +7,18 @@
 //!   becomes ready again: what the worker saw may be older than what was added.
 //! - *waiting*: at a given time it will be added. Of two times the earlier counts. It does not matter what else it is meanwhile,
 //!   so no timer is lost.
+//!
+//! Nobody may have looked when an item's time came. So whatever is done begins with [`State::promote`], and such an item counts as
+//! added when its time came: before all that was added since.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::hash::Hash;
+use std::time::Duration;
 
 use super::ready::{Ready, Ticket};
 use super::table::Table;
+use crate::metrics::QueueSample;
 
 /// A point in time: nanoseconds since the queue was made.
 pub(super) type Nanos = u64;
@@ -24,13 +29,14 @@ pub(super) struct State<T> {
     /// When items become ready: time, number of the entry, place. One whose number is not the item's any more is a leftover.
     waiting: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     waiting_len: usize,
-    /// What is being worked on, by when that began.
+    /// What is being worked on, by when that began; and how much of that comes again.
     processing: BTreeSet<(Nanos, u32)>,
+    again_len: usize,
     numbers: u64,
     shutting_down: bool,
-    /// How many items were added, and how many with a delay.
-    pub(super) adds: u64,
-    pub(super) retries: u64,
+    /// How many items were added that were not there already, and how often one was added with a delay.
+    adds: u64,
+    retries: u64,
 }
 
 /// An item that was taken out.
@@ -38,8 +44,9 @@ pub(super) struct Taken<T> {
     pub(super) at: u32,
     pub(super) item: T,
     pub(super) priority: i32,
-    /// How long it had been ready.
+    /// How long it had been there.
     pub(super) waited: Nanos,
+    pub(super) began: Nanos,
 }
 
 impl<T: Eq + Hash + Clone> State<T> {
@@ -50,6 +57,7 @@ impl<T: Eq + Hash + Clone> State<T> {
             waiting: BinaryHeap::new(),
             waiting_len: 0,
             processing: BTreeSet::new(),
+            again_len: 0,
             numbers: 0,
             shutting_down: false,
             adds: 0,
@@ -57,23 +65,30 @@ impl<T: Eq + Hash + Clone> State<T> {
         }
     }
 
-    /// Adds an item now. True if there is one more that can be taken.
-    pub(super) fn add(&mut self, item: T, priority: i32, tenant: u64, now: Nanos) -> bool {
+    /// Adds an item now. Says whether there is one more that can be taken, and gives back what is to be dropped.
+    pub(super) fn add(&mut self, item: T, priority: i32, tenant: u64, now: Nanos) -> (bool, Option<T>) {
         if self.shutting_down {
-            return false;
+            return (false, Some(item));
         }
-        let Some(at) = self.table.place_of(item, tenant) else { return false };
-        self.adds += 1;
-        self.mark(at, priority, now)
+        let (at, spare) = self.table.place_of(item, tenant);
+        (at.is_some_and(|at| self.mark(at, priority, now)), spare)
     }
 
-    /// Adds an item at a given time. True if that is before all others.
-    pub(super) fn add_at(&mut self, item: T, priority: i32, tenant: u64, due: Nanos) -> bool {
+    /// Adds an item at a given time. Says whether that is before all others, and gives back what is to be dropped.
+    pub(super) fn add_at(&mut self, item: T, priority: i32, tenant: u64, due: Nanos) -> (bool, Option<T>) {
         if self.shutting_down {
-            return false;
+            return (false, Some(item));
         }
-        self.retries += 1;
-        let Some(at) = self.table.place_of(item, tenant) else { return false };
+        let (at, spare) = self.table.place_of(item, tenant);
+        (at.is_some_and(|at| self.wait(at, priority, due)), spare)
+    }
+
+    /// An item was added with a delay.
+    pub(super) fn count_retry(&mut self) {
+        self.retries += u64::from(!self.shutting_down);
+    }
+
+    fn wait(&mut self, at: u32, priority: i32, due: Nanos) -> bool {
         let number = self.number();
         let Some(node) = self.table.get_mut(at) else { return false };
         let is_new = node.due_number == 0;
@@ -90,10 +105,13 @@ impl<T: Eq + Hash + Clone> State<T> {
     }
 
     /// An item is to be worked on. True if it can be taken now and could not before.
-    fn mark(&mut self, at: u32, priority: i32, now: Nanos) -> bool {
+    fn mark(&mut self, at: u32, priority: i32, since: Nanos) -> bool {
         let number = self.number();
         let Some(node) = self.table.get_mut(at) else { return false };
         if node.processing {
+            if node.again.is_none() {
+                (self.again_len, self.adds, node.since) = (self.again_len + 1, self.adds + 1, since);
+            }
             node.again = Some(node.again.map_or(priority, |again| again.max(priority)));
             return false;
         }
@@ -102,34 +120,29 @@ impl<T: Eq + Hash + Clone> State<T> {
             return false;
         }
         (node.ready, node.priority) = (number, priority);
-        let tenant = node.tenant;
+        let (ticket, tenant) = (Ticket { at, number }, node.tenant);
         if is_new {
-            (node.age, node.since) = (number, now);
-            self.ready.push(Ticket { at, number }, priority, tenant, now, &self.table);
+            (node.age, node.since, self.adds) = (number, since, self.adds + 1);
+            self.ready.push(ticket, priority, tenant, since, &self.table);
         } else {
-            self.ready.raise(Ticket { at, number }, priority, tenant, &self.table);
+            self.ready.raise(ticket, priority, tenant, &self.table);
         }
         is_new
     }
 
-    /// Marks what is due. Returns how many can be taken that could not before.
+    /// Marks what is due, as of when it was. Returns how many can be taken that could not before.
     pub(super) fn promote(&mut self, now: Nanos) -> usize {
         let mut promoted = 0;
-        while let Some(Reverse((due, number, at))) = self.waiting.peek().copied() {
-            if !self.is_waiting(at, number) {
-                self.waiting.pop();
-                continue;
-            }
-            if due > now {
-                break;
-            }
-            self.waiting.pop();
+        while let Some(due) = self.next_due().filter(|due| *due <= now) {
+            let Some(Reverse((_, _, at))) = self.waiting.pop() else { break };
             self.waiting_len -= 1;
             let Some(node) = self.table.get_mut(at) else { continue };
             node.due_number = 0;
             let priority = node.due_priority;
-            self.adds += 1;
-            promoted += usize::from(self.mark(at, priority, now));
+            promoted += usize::from(self.mark(at, priority, due));
+        }
+        if self.waiting.is_empty() {
+            self.waiting.shrink_to(crate::defaults::QUEUE_KEPT_CAPACITY);
         }
         promoted
     }
@@ -153,25 +166,37 @@ impl<T: Eq + Hash + Clone> State<T> {
     pub(super) fn take(&mut self, now: Nanos) -> Option<Taken<T>> {
         let at = self.ready.pop(now, &self.table)?;
         let node = self.table.get_mut(at)?;
-        let waited = now.saturating_sub(node.since);
-        (node.ready, node.age, node.since, node.processing) = (0, 0, now, true);
+        (node.ready, node.age) = (0, 0);
+        // A clone that panics is work that has panicked: the item is out of the queue, and can be added again.
+        let item = node.item.clone();
+        node.processing = true;
         self.processing.insert((now, at));
-        Some(Taken { at, item: node.item.clone(), priority: node.priority, waited })
+        let (priority, waited) = (node.priority, now.saturating_sub(node.since));
+        Some(Taken { at, item, priority, waited, began: now })
     }
 
-    /// Work on an item has ended. Returns how long it took, whether it can be taken again, and what is to be dropped.
-    pub(super) fn done(&mut self, at: u32, now: Nanos) -> (Nanos, bool, Option<T>) {
-        let Some(node) = self.table.get_mut(at).filter(|node| node.processing) else { return (0, false, None) };
-        let began = node.since;
+    /// Work on an item has ended that began then. Says whether it can be taken again, and gives back what is to be dropped.
+    pub(super) fn done(&mut self, at: u32, began: Nanos, now: Nanos) -> (bool, Option<T>) {
+        if !self.processing.remove(&(began, at)) {
+            return (false, None);
+        }
+        let Some(node) = self.table.get_mut(at) else { return (false, None) };
         node.processing = false;
-        let again = node.again.take();
-        self.processing.remove(&(began, at));
-        let is_ready = again.is_some_and(|priority| self.mark(at, priority, now));
-        (now.saturating_sub(began), is_ready, self.table.forget_if_over(at))
+        let Some(priority) = node.again.take() else { return (false, self.table.forget_if_over(at)) };
+        let since = node.since;
+        self.again_len -= 1;
+        // It was counted when it was added, and has waited since then.
+        self.adds -= 1;
+        let is_ready = self.mark(at, priority, now);
+        if let Some(node) = self.table.get_mut(at) {
+            node.since = since;
+        }
+        (is_ready, None)
     }
 
     /// Nothing more is added, and what waits for its time is dropped. Returns that.
-    pub(super) fn shut_down(&mut self) -> Vec<T> {
+    pub(super) fn shut_down(&mut self, now: Nanos) -> Vec<T> {
+        self.promote(now);
         self.shutting_down = true;
         self.waiting = BinaryHeap::new();
         self.waiting_len = 0;
@@ -205,11 +230,6 @@ impl<T: Eq + Hash + Clone> State<T> {
         self.processing.len()
     }
 
-    /// When work on each of them began, the longest ago first.
-    pub(super) fn began(&self) -> impl Iterator<Item = Nanos> + '_ {
-        self.processing.iter().map(|(began, _)| *began)
-    }
-
     fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -221,6 +241,21 @@ impl<T: Eq + Hash + Clone> State<T> {
             let table = &self.table;
             self.waiting
                 .retain(|Reverse((_, number, at))| table.get(*at).is_some_and(|node| node.due_number == *number));
+        }
+    }
+}
+
+impl<T> State<T> {
+    /// What metrics say of it.
+    pub(super) fn sample(&self, now: Nanos) -> QueueSample {
+        let running = |(began, _): &(Nanos, u32)| Duration::from_nanos(now.saturating_sub(*began));
+        QueueSample {
+            depth: self.ready.len() + self.again_len,
+            waiting: self.waiting_len,
+            adds: self.adds,
+            retries: self.retries,
+            unfinished: self.processing.iter().map(running).sum(),
+            longest_running: self.processing.first().map(running).unwrap_or_default(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Node<T> {
     /// The numbers of its tickets, for its place and its age, while it can be taken; zero if it cannot.
     pub(super) ready: u64,
     pub(super) age: u64,
-    /// When it became ready, or was taken out.
+    /// When it was added: since then it has been ready, or is to come again.
     pub(super) since: u64,
     /// When it becomes ready, and the number of its entry in the heap; zero if it does not wait.
     pub(super) due: u64,
@@ -50,17 +50,18 @@ impl<T: Eq + Hash> Table<T> {
         Self { nodes: Vec::new(), free: Vec::new(), places: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
-    /// The place of an item, which is given one if it has none. None if there is no room for another.
-    pub(super) fn place_of(&mut self, item: T, tenant: u64) -> Option<u32> {
+    /// The place of an item, which is given one if it has none; none if there is no room for another. An item that is not kept
+    /// is given back, to be dropped without a lock.
+    pub(super) fn place_of(&mut self, item: T, tenant: u64) -> (Option<u32>, Option<T>) {
         let hash = self.hasher.hash_one(&item);
         let is_it = |at: &u32| self.nodes[*at as usize].as_ref().is_some_and(|node| node.item == item);
         if let Some(at) = self.places.find(hash, is_it) {
-            return Some(*at);
+            return (Some(*at), Some(item));
         }
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
-                let at = u32::try_from(self.nodes.len()).ok()?;
+                let Ok(at) = u32::try_from(self.nodes.len()) else { return (None, Some(item)) };
                 self.nodes.push(None);
                 at
             }
@@ -81,7 +82,7 @@ impl<T: Eq + Hash> Table<T> {
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         let rehash = |at: &u32| nodes[*at as usize].as_ref().map_or(0, |node| hasher.hash_one(&node.item));
         self.places.insert_unique(hash, at, rehash);
-        Some(at)
+        (Some(at), None)
     }
 
     pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {

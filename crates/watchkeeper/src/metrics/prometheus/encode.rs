@@ -17,7 +17,7 @@ use crate::metrics::ListOutcome;
 use crate::{Reason, ReflectorStatus, ResourceVersion};
 
 /// Writes all families. Counters get their `_total` from the encoder.
-pub(super) fn encode(encoder: DescriptorEncoder<'_>, informers: &[Scraped]) -> fmt::Result {
+pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, informers: &[Scraped]) -> fmt::Result {
     let mut page = Page { encoder, informers };
     if informers.is_empty() {
         return Ok(());
@@ -117,9 +117,9 @@ fn reflector(page: &mut Page<'_, '_>) -> fmt::Result {
 }
 
 /// What is written, and of whom.
-struct Page<'e, 'i> {
-    encoder: DescriptorEncoder<'e>,
-    informers: &'i [Scraped],
+struct Page<'p, 'e> {
+    encoder: &'p mut DescriptorEncoder<'e>,
+    informers: &'p [Scraped],
 }
 
 impl Page<'_, '_> {

@@ -1,9 +1,10 @@
 //! Metrics for Prometheus, under the names that client-go's dashboards know. `docs/metrics.md` lists them.
 //!
-//! Nothing is counted twice: at a scrape each living informer is asked for its state, and what it says becomes series.
-//! Only the histograms, and the lists by their outcome, are kept here.
+//! Nothing is counted twice: at a scrape each living informer and work queue is asked for its state, and what it says becomes
+//! series. Only the histograms, and the lists by their outcome, are kept here.
 
 mod encode;
+mod queues;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,11 +19,11 @@ use tokio::time::Instant;
 
 use super::{
     InformerIdentity, InformerMetrics, InformerNames, InformerSample, InformerState, ListOutcome, MetricsProvider,
-    NoMetrics,
+    NoMetrics, QueueMetrics, QueueState,
 };
 use crate::defaults;
 
-/// Publishes informers in a registry of the crate `prometheus-client`. Clones are the same.
+/// Publishes informers and work queues in a registry of the crate `prometheus-client`. Clones are the same.
 ///
 /// ```
 /// use prometheus_client::encoding::text::encode;
@@ -46,6 +47,7 @@ pub struct PrometheusMetrics(Arc<Inner>);
 struct Inner {
     names: InformerNames,
     informers: Mutex<Vec<Weak<Published>>>,
+    queues: queues::Queues,
 }
 
 /// One informer: how to ask it, and what it tells.
@@ -125,11 +127,16 @@ impl MetricsProvider for PrometheusMetrics {
         informers.push(Arc::downgrade(&published));
         published
     }
+
+    fn queue(&self, name: &str, state: Weak<dyn QueueState>) -> Arc<dyn QueueMetrics> {
+        self.0.queues.begin(name, state)
+    }
 }
 
 impl Collector for PrometheusMetrics {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        encode::encode(encoder, &self.scrape())
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode::encode(&mut encoder, &self.scrape())?;
+        self.0.queues.encode(&mut encoder)
     }
 }
 
@@ -183,6 +190,6 @@ impl InformerMetrics for Published {
 impl fmt::Debug for PrometheusMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let living = self.informers().iter().filter(|informer| informer.strong_count() > 0).count();
-        f.debug_struct("PrometheusMetrics").field("informers", &living).finish()
+        f.debug_struct("PrometheusMetrics").field("informers", &living).field("queues", &self.0.queues.len()).finish()
     }
 }
