@@ -21,6 +21,8 @@ mod delta_fifo_replace;
 mod pump;
 #[cfg(not(feature = "model-check"))]
 mod queue_properties;
+#[cfg(not(feature = "model-check"))]
+mod workqueue;
 
 mod bad_input;
 mod cached;

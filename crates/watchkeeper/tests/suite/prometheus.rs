@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use watchkeeper::metrics::{HandlerSample, InformerMetrics, InformerName, ListOutcome, PrometheusMetrics};
+use watchkeeper::workqueue::WorkQueue;
 use watchkeeper::{
     InformerIdentity, InformerSample, InformerState, MetricsProvider as _, Reason, ScriptedList, ScriptedWatch,
 };
@@ -335,10 +336,12 @@ async fn the_documentation_lists_exactly_what_a_scrape_shows() {
     let table = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     let text = std::fs::read_to_string(table).expect("docs/metrics.md");
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    let documented: Vec<&str> =
-        rows.filter(|name| name.starts_with("informer_") || name.starts_with("reflector_")).collect();
+    let documented: Vec<&str> = rows
+        .filter(|name| ["informer_", "reflector_", "workqueue_"].iter().any(|part| name.starts_with(part)))
+        .collect();
     let scrapes = Scrapes::new();
     let _informer = scrapes.pods(|_| {});
+    let _queue = WorkQueue::<u32>::builder().name("web").metrics(scrapes.metrics.clone()).build();
     let page = scrapes.page();
     let mut shown: Vec<String> = page
         .lines()
