@@ -38,8 +38,11 @@ impl<T> Node<T> {
     }
 }
 
+/// How many places are allocated together. One allocation for all would have room for twice as many, now and then.
+const CHUNK: usize = 64;
+
 pub(super) struct Table<T> {
-    nodes: Vec<Option<Node<T>>>,
+    chunks: Vec<Vec<Option<Node<T>>>>,
     free: Vec<u32>,
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -47,26 +50,26 @@ pub(super) struct Table<T> {
 
 impl<T: Eq + Hash> Table<T> {
     pub(super) fn new() -> Self {
-        Self { nodes: Vec::new(), free: Vec::new(), places: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Self { chunks: Vec::new(), free: Vec::new(), places: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
     /// The place of an item, which is given one if it has none; none if there is no room for another. An item that is not kept
     /// is given back, to be dropped without a lock.
     pub(super) fn place_of(&mut self, item: T, tenant: u64) -> (Option<u32>, Option<T>) {
         let hash = self.hasher.hash_one(&item);
-        let is_it = |at: &u32| self.nodes[*at as usize].as_ref().is_some_and(|node| node.item == item);
+        let chunks = &self.chunks;
+        let is_it = |at: &u32| node(chunks, *at).is_some_and(|node| node.item == item);
         if let Some(at) = self.places.find(hash, is_it) {
             return (Some(*at), Some(item));
         }
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
-                let Ok(at) = u32::try_from(self.nodes.len()) else { return (None, Some(item)) };
-                self.nodes.push(None);
+                let Some(at) = self.new_place() else { return (None, Some(item)) };
                 at
             }
         };
-        self.nodes[at as usize] = Some(Node {
+        self.chunks[at as usize / CHUNK][at as usize % CHUNK] = Some(Node {
             item,
             tenant,
             ready: 0,
@@ -79,24 +82,39 @@ impl<T: Eq + Hash> Table<T> {
             processing: false,
             again: None,
         });
-        let (nodes, hasher) = (&self.nodes, &self.hasher);
-        let rehash = |at: &u32| nodes[*at as usize].as_ref().map_or(0, |node| hasher.hash_one(&node.item));
+        let (chunks, hasher) = (&self.chunks, &self.hasher);
+        let rehash = |at: &u32| node(chunks, *at).map_or(0, |node| hasher.hash_one(&node.item));
         self.places.insert_unique(hash, at, rehash);
         (Some(at), None)
     }
 
     pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {
-        self.nodes.get(at as usize)?.as_ref()
+        node(&self.chunks, at)
     }
 
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut Node<T>> {
-        self.nodes.get_mut(at as usize)?.as_mut()
+        self.place_mut(at)?.as_mut()
+    }
+
+    fn place_mut(&mut self, at: u32) -> Option<&mut Option<Node<T>>> {
+        self.chunks.get_mut(at as usize / CHUNK)?.get_mut(at as usize % CHUNK)
+    }
+
+    /// A place behind all others.
+    fn new_place(&mut self) -> Option<u32> {
+        if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
+            self.chunks.push(Vec::new());
+        }
+        let before = CHUNK * (self.chunks.len() - 1);
+        let last = self.chunks.last_mut()?;
+        let at = u32::try_from(before + last.len()).ok()?;
+        last.push(None);
+        Some(at)
     }
 
     /// Forgets an item of which nothing is to be remembered. It is given back, to be dropped without a lock.
     pub(super) fn forget_if_over(&mut self, at: u32) -> Option<T> {
-        let node = self.nodes.get_mut(at as usize)?;
-        let over = node.take_if(|node| node.is_over())?;
+        let over = self.place_mut(at)?.take_if(|node| node.is_over())?;
         let hash = self.hasher.hash_one(&over.item);
         if let Ok(entry) = self.places.find_entry(hash, |place| *place == at) {
             entry.remove();
@@ -108,8 +126,8 @@ impl<T: Eq + Hash> Table<T> {
 
     /// An empty table gives back what a flood has left.
     fn shrink(&mut self) {
-        if self.places.is_empty() && self.nodes.len() > crate::defaults::QUEUE_KEPT_CAPACITY {
-            self.nodes = Vec::new();
+        if self.places.is_empty() && self.free.len() > crate::defaults::QUEUE_KEPT_CAPACITY {
+            self.chunks = Vec::new();
             self.free = Vec::new();
             self.places = HashTable::new();
         }
@@ -117,9 +135,13 @@ impl<T: Eq + Hash> Table<T> {
 
     /// The items that wait for their time.
     pub(super) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
-        let nodes = self.nodes.iter().zip(0_u32..);
+        let nodes = self.chunks.iter().flatten().zip(0_u32..);
         nodes.filter_map(|(node, at)| node.as_ref().filter(|node| node.due_number != 0).map(|_| at))
     }
+}
+
+fn node<T>(chunks: &[Vec<Option<Node<T>>>], at: u32) -> Option<&Node<T>> {
+    chunks.get(at as usize / CHUNK)?.get(at as usize % CHUNK)?.as_ref()
 }
 
 impl<T: Eq + Hash> Holder for Table<T> {
