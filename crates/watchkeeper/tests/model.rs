@@ -4,6 +4,10 @@
 //! out to a store, which a `DeltaFifo` knows as its known objects, and now and then puts something back. Whatever the
 //! order, in the end the store is the truth, and on the way no object is overwritten with an older state or comes
 //! back from the dead.
+//!
+//! For work queues: producers add, workers get and are done, somebody shuts down. Each addition is followed by work that began
+//! after it, no item is with two, and nobody waits for ever. Workers wait on threads (the model checker's condition variable),
+//! in tasks (tokio's `Notify`, each call of which is one step here), or give up waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +15,7 @@ use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use watchkeeper::queue::{AtomicFifo, Closed, Delta, DeltaFifo, DeltaFifoConsumer, Entry};
+use watchkeeper::workqueue::{Item as WorkItem, ShutDown, WorkQueue};
 use watchkeeper::{KnownObjects, ResourceVersion};
 
 const RANDOM: usize = 6_000;
@@ -310,5 +315,126 @@ fn a_consumer_that_goes_away_leaves_nothing_behind() {
         producer.join().unwrap();
         consumer.join().unwrap();
         assert!(queue.is_empty());
+    });
+}
+
+/// How often each key was added, how often it had been when the last work on it began, and who is at work.
+#[derive(Default)]
+struct Work {
+    added: BTreeMap<u8, usize>,
+    seen: BTreeMap<u8, usize>,
+    held: BTreeSet<u8>,
+}
+
+type Works = Arc<Mutex<Work>>;
+
+/// Counts before it adds: what is added is seen.
+fn add(queue: &WorkQueue<u8>, work: &Works, key: u8) {
+    *work.lock().unwrap().added.entry(key).or_default() += 1;
+    queue.add(key);
+}
+
+fn process(work: &Works, item: WorkItem<u8>) {
+    {
+        let work = &mut *work.lock().unwrap();
+        assert!(work.held.insert(*item), "two work on {}", *item);
+        work.seen.insert(*item, work.added[&*item]);
+    }
+    thread::yield_now();
+    work.lock().unwrap().held.remove(&item);
+    item.done();
+}
+
+/// How a worker waits.
+#[derive(Clone, Copy)]
+enum Wait {
+    OnAThread,
+    InATask,
+    /// Looks, waits a little, gives up, and waits anew.
+    GivesUp,
+}
+
+fn get(queue: &WorkQueue<u8>, wait: Wait) -> Result<WorkItem<u8>, ShutDown> {
+    match wait {
+        Wait::OnAThread => queue.get_blocking(),
+        Wait::InATask => shuttle::future::block_on(queue.get()),
+        Wait::GivesUp => {
+            for _ in 0..2 {
+                let mut get = Box::pin(queue.get());
+                let ready = shuttle::future::block_on(std::future::poll_fn(|context| {
+                    std::task::Poll::Ready(get.as_mut().poll(context))
+                }));
+                thread::yield_now();
+                if let std::task::Poll::Ready(item) = ready {
+                    return item;
+                }
+            }
+            shuttle::future::block_on(queue.get())
+        }
+    }
+}
+
+fn works(waits: [Wait; 2], drain: bool) {
+    let (queue, work) = (WorkQueue::new(), Works::default());
+    let workers = waits.map(|wait| {
+        let (queue, work) = (queue.clone(), work.clone());
+        thread::spawn(move || {
+            while let Ok(item) = get(&queue, wait) {
+                process(&work, item);
+            }
+        })
+    });
+    let (adding, counting) = (queue.clone(), work.clone());
+    let producer = thread::spawn(move || (0..3).for_each(|_| add(&adding, &counting, thread_rng().gen_range(0..KEYS))));
+    add(&queue, &work, 0);
+    producer.join().unwrap();
+    if drain {
+        shuttle::future::block_on(queue.shut_down_with_drain());
+        assert!(work.lock().unwrap().held.is_empty(), "drained, and somebody is at work");
+    } else {
+        queue.shut_down();
+    }
+    // One who waits for ever is a deadlock, which the checker reports.
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    let work = work.lock().unwrap();
+    assert_eq!(work.added, work.seen, "the last addition of each is followed by work");
+    assert!(queue.try_get().is_err());
+}
+
+#[test]
+fn each_addition_is_followed_by_work_of_one_thread_and_nobody_waits_for_ever() {
+    check(|| works([Wait::OnAThread, Wait::OnAThread], false));
+}
+
+#[test]
+fn tasks_and_threads_that_wait_for_work_miss_nothing() {
+    check(|| works([Wait::OnAThread, Wait::InATask], false));
+    check(|| works([Wait::InATask, Wait::InATask], true));
+}
+
+#[test]
+fn a_worker_that_gives_up_waiting_takes_no_wake_up_along() {
+    check(|| works([Wait::GivesUp, Wait::InATask], false));
+    check(|| works([Wait::GivesUp, Wait::GivesUp], true));
+}
+
+#[test]
+fn what_comes_while_workers_wait_is_served_without_a_shutdown() {
+    // Nothing but the additions can wake them: a wake-up that is lost is a deadlock.
+    check(|| {
+        let queue = WorkQueue::new();
+        let kinds = [Wait::OnAThread, Wait::InATask, Wait::GivesUp];
+        let wait = || kinds[thread_rng().gen_range(0..kinds.len())];
+        let workers = [wait(), wait()].map(|wait| {
+            let queue = queue.clone();
+            thread::spawn(move || get(&queue, wait).map(|item| *item))
+        });
+        let adding = queue.clone();
+        let producer = thread::spawn(move || adding.add(1));
+        queue.add(2);
+        producer.join().unwrap();
+        let mut got = workers.map(|worker| worker.join().unwrap().unwrap());
+        got.sort();
+        assert_eq!(got, [1, 2]);
     });
 }
