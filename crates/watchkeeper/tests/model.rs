@@ -7,7 +7,7 @@
 //!
 //! For work queues: producers add, workers get and are done, somebody shuts down. Each addition is followed by work that began
 //! after it, no item is with two, and nobody waits for ever. Workers wait on threads (the model checker's condition variable),
-//! in tasks (tokio's `Notify`, each call of which is one step here), or give up waiting.
+//! in tasks (tokio's `Notify`, whose calls are single steps here), or give up waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -340,7 +340,6 @@ fn process(work: &Works, item: WorkItem<u8>) {
         assert!(work.held.insert(*item), "two work on {}", *item);
         work.seen.insert(*item, work.added[&*item]);
     }
-    thread::yield_now();
     work.lock().unwrap().held.remove(&item);
     item.done();
 }
@@ -364,7 +363,8 @@ fn get(queue: &WorkQueue<u8>, wait: Wait) -> Result<WorkItem<u8>, ShutDown> {
                 let ready = shuttle::future::block_on(std::future::poll_fn(|context| {
                     std::task::Poll::Ready(get.as_mut().poll(context))
                 }));
-                thread::yield_now();
+                // Others run here. `yield_now` would also wake this task, and hide a wake-up that is lost.
+                queue.len();
                 if let std::task::Poll::Ready(item) = ready {
                     return item;
                 }

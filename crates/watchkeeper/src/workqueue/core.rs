@@ -17,7 +17,7 @@ use super::item::Item;
 use super::state::{Nanos, State, Taken};
 use super::{AddOptions, ShutDown};
 use crate::metrics::{QueueMetrics, QueueSample, QueueState};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, step};
 
 /// Which tenant an item is of.
 pub(super) type TenantOf<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
@@ -109,6 +109,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
                     due
                 }
             };
+            step(&self.state);
             let Some(due) = due else {
                 bell.await;
                 continue;
@@ -192,6 +193,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
         let threads = inner.threads;
         drop(inner);
         for _ in 0..new {
+            step(&self.state);
             self.bell.notify_one();
             // Both kinds: whoever comes too late looks again.
             if threads > 0 {
@@ -202,6 +204,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
 
     /// Wakes all who wait for an item.
     fn ring_all(&self) {
+        step(&self.state);
         self.bell.notify_waiters();
         self.thread_bell.notify_all();
     }
