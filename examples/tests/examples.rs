@@ -52,6 +52,9 @@ mod metrics;
 #[allow(dead_code, unreachable_pub, reason = "main is for the program")]
 #[path = "../namespaces.rs"]
 mod namespaces;
+#[allow(dead_code, unreachable_pub, reason = "main is for the program")]
+#[path = "../work_queue.rs"]
+mod work_queue;
 
 /// Runs an example, and gives what it printed.
 async fn printed(example: impl Future<Output = anyhow::Result<()>>) -> Vec<String> {
@@ -206,6 +209,23 @@ async fn namespaces_are_watched_one_by_one() {
         "bank: Watching, pods: 1",
         "empty: Watching, pods: 1",
         "shop: Watching, pods: 2",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_queue_sends_each_mail_once_and_tries_again() {
+    let lines = printed(work_queue::in_memory()).await;
+    let expected = [
+        "10 ms: alarm is sent",
+        "10 ms: ada is sent",
+        "10 ms: grace: the mail server is busy",
+        "20 ms: barbara is sent",
+        "20 ms: newsletter is sent",
+        "120 ms: grace: the mail server is busy",
+        "330 ms: grace is sent",
+        "1010 ms: reminder is sent",
+        "2000 ms: all is done",
     ];
     assert_eq!(lines, expected);
 }

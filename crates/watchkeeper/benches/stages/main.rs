@@ -9,6 +9,7 @@ mod corpus;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use corpus::Pods;
@@ -17,6 +18,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 use watchkeeper::__private::{Dictionary, header_is_read};
 use watchkeeper::queue::{AtomicFifo, DeltaFifo};
+use watchkeeper::workqueue::limiter::{Exponential, default_controller};
+use watchkeeper::workqueue::{AddOptions, DelayingQueue, RateLimitingQueue, WorkQueue};
 use watchkeeper::{Index, Indexer, Object};
 
 /// How many different pods the stages work on. Fewer where instructions are counted: valgrind is slow.
@@ -92,8 +95,82 @@ fn indexer(objects: &[Object]) -> Arc<Indexer<Object>> {
     Arc::new(store)
 }
 
+/// A queue with so many items that wait for a time which does not come.
+fn waiting(items: u64) -> DelayingQueue<u64> {
+    let queue = DelayingQueue::new();
+    (0..items).for_each(|item| queue.add_after(item, far(item)));
+    queue
+}
+
+/// Some hours, in no particular order.
+fn far(item: u64) -> Duration {
+    Duration::from_secs(3600) + Duration::from_millis(item.wrapping_mul(2_654_435_761) % 100_000_000)
+}
+
+/// Calls `each` with the next number.
+fn counted(mut each: impl FnMut(u64) + 'static) -> Stage {
+    let mut next = 0;
+    Box::new(move || {
+        each(next);
+        next += 1;
+    })
+}
+
+/// A stage of a work queue.
+fn work_stage(name: &str) -> Option<Stage> {
+    // Fewer where instructions are counted: valgrind is slow.
+    let many = if PODS.load(Ordering::Relaxed) < 2_000 { 10_000 } else { 1_000_000 };
+    Some(match name {
+        "work queue: add, get, done" => {
+            let queue = WorkQueue::new();
+            counted(move |item| {
+                queue.add(item);
+                drop(black_box(queue.try_get()));
+            })
+        }
+        "work queue: add, get, done with 10,000 in it, 3 priorities, 10 tenants" => {
+            let queue = WorkQueue::builder().fair_by(|item: &u64| item % 10).build();
+            let add = move |queue: &WorkQueue<u64>, item: u64| {
+                queue.add_with(item, AddOptions { priority: (item % 3) as i32, ..AddOptions::default() });
+            };
+            (0..10_000).for_each(|item| add(&queue, item));
+            counted(move |item| {
+                add(&queue, 10_000 + item);
+                drop(black_box(queue.try_get()));
+            })
+        }
+        "work queue: add after, a million waiting" => {
+            let queue = waiting(many);
+            // Of those that wait, so that there are no more of them: to an earlier time, each round.
+            counted(move |item| queue.add_after(item % many, far(item % many) / (item / many + 2) as u32))
+        }
+        "work queue: add, get, done, a million waiting" => {
+            let queue = waiting(many);
+            counted(move |item| {
+                queue.add(many + item);
+                drop(black_box(queue.try_get()));
+            })
+        }
+        "work queue: add rate limited, forget" => {
+            let queue = RateLimitingQueue::new(default_controller());
+            counted(move |item| {
+                queue.add_rate_limited(item % 1_000);
+                queue.forget(&(item % 1_000));
+            })
+        }
+        "work queue: add rate limited, never forgotten" => {
+            let queue = RateLimitingQueue::new(Exponential::new(Duration::from_secs(3600), Duration::from_secs(7200)));
+            counted(move |item| queue.add_rate_limited(item % 1_000_000))
+        }
+        _ => return None,
+    })
+}
+
 /// A stage of this name, ready to run.
 fn stage(name: &str) -> Option<Stage> {
+    if let Some(stage) = work_stage(name) {
+        return Some(stage);
+    }
     let dictionary = Dictionary::of(&bodies(7)[..33]).expect("a dictionary");
     Some(match name {
         "header" => in_turn(bodies(1), |body| assert!(header_is_read(black_box(body)))),
@@ -161,7 +238,7 @@ fn stage(name: &str) -> Option<Stage> {
     })
 }
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 22] = [
     "header",
     "handle",
     "pack",
@@ -178,6 +255,12 @@ const NAMES: [&str; 16] = [
     "list 2,000",
     "DeltaFifo push and pop",
     "AtomicFifo push and pop",
+    "work queue: add, get, done",
+    "work queue: add, get, done with 10,000 in it, 3 priorities, 10 tenants",
+    "work queue: add after, a million waiting",
+    "work queue: add, get, done, a million waiting",
+    "work queue: add rate limited, forget",
+    "work queue: add rate limited, never forgotten",
 ];
 
 fn main() {
