@@ -28,13 +28,17 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 100);
 
 impl Bucket {
     /// So many tokens a second, and so many at once. The bucket is full at first. Without any a second, who comes after the
-    /// first ones waits for ever.
+    /// first ones waits for ever; so do all if there is no room for one.
     pub fn new(per_second: f64, burst: u32) -> Self {
         let (per_second, burst) = (if per_second > 0.0 { per_second } else { 0.0 }, f64::from(burst));
         Self { per_second, burst, state: Mutex::new(State { tokens: burst, at: Instant::now() }) }
     }
 
     fn take(&self, now: Instant) -> Duration {
+        // As in Go: a bucket that holds no token never has one, unless they come without end.
+        if self.burst < 1.0 && self.per_second.is_finite() {
+            return NEVER;
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A clock that goes back brings no tokens, and takes none.
         let passed = now.saturating_duration_since(state.at).as_secs_f64();
@@ -84,5 +88,6 @@ mod tests {
         }
         let endless = Bucket::new(f64::INFINITY, 0);
         assert_eq!(RateLimiter::when(&endless, &1), Duration::ZERO);
+        assert_eq!(RateLimiter::when(&Bucket::new(10.0, 0), &1), NEVER, "there is no room for a token");
     }
 }
