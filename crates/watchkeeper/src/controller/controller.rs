@@ -57,7 +57,7 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + Sync + 'static> Controller<T> {
 
     /// How often a key that fails is tried again, after which it is reported and left alone until something changes. Without
     /// this, for ever. Failures count, not [requeues](Outcome::Requeue), and those of events that come before the backoff is
-    /// over do too; a retry that was waiting when an event led to the end still comes.
+    /// over do too.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.worker.max_retries = Some(retries);
         self

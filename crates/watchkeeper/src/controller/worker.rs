@@ -93,11 +93,10 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
     fn follow_up(&self, item: &Item<T>, outcome: Outcome) {
         let key = &**item;
         match outcome {
-            Outcome::Done => self.queue.forget(key),
+            Outcome::Done => self.settle(item),
             Outcome::Requeue => self.try_again(item),
             Outcome::RequeueAfter(delay) => {
-                // It went well: the next failure is the first again.
-                self.queue.forget(key);
+                self.settle(item);
                 self.queue.add_after(key.clone(), delay);
             }
         }
@@ -117,12 +116,19 @@ impl<T: Eq + Hash + Clone + fmt::Debug + Send + 'static> Worker<T> {
         self.stats.failed();
         self.stats.gave_up();
         self.failures.forget(key);
-        self.queue.forget(key);
+        self.settle(item);
         if let Some(hook) = &self.on_give_up
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(key, error))).is_err()
         {
             tracing::error!(controller, "the hook for keys that are given up panicked");
         }
+    }
+
+    /// It went well, or is given up: the next failure is the first again, and a retry that was to come, because an event was
+    /// faster, need not.
+    fn settle(&self, item: &Item<T>) {
+        self.queue.forget(item);
+        item.cancel_retry();
     }
 
     /// With backoff, and no more urgent than it was.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::item::Item;
-use super::state::{Nanos, State, Taken};
+use super::state::{Due, Nanos, State, Taken};
 use super::{AddOptions, ShutDown};
 use crate::metrics::{QueueMetrics, QueueSample, QueueState};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, step};
@@ -71,7 +71,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
     }
 
     pub(super) fn add(&self, item: T, options: AddOptions) {
-        let AddOptions { priority, after, .. } = options;
+        let AddOptions { priority, after, rate_limited } = options;
         let tenant = self.tenant(&item);
         let mut inner = self.inner();
         let now = self.now();
@@ -84,13 +84,18 @@ impl<T: Eq + Hash + Clone> Core<T> {
             let (is_new, _spare) = inner.state.add(item, priority, tenant, now);
             self.ring(inner, promoted + usize::from(is_new));
         } else {
-            let due = now.saturating_add(nanos(delay));
+            let due = Due { at: now.saturating_add(nanos(delay)), is_retry: rate_limited };
             let (is_earliest, _spare) = inner.state.add_at(item, priority, tenant, due);
             self.ring(inner, promoted);
             if is_earliest {
                 self.ring_all();
             }
         }
+    }
+
+    /// An item that is being worked on is not to be tried again.
+    pub(super) fn cancel_retry(&self, at: u32) {
+        self.inner().state.cancel_retry(at);
     }
 
     /// The next item, as soon as there is one.

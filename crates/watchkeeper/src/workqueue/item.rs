@@ -32,6 +32,11 @@ impl<T: Eq + Hash + Clone> Item<T> {
         self.priority
     }
 
+    /// Whatever a limiter said, it is not to be tried again: it went well, or is given up. A time that was asked for stays.
+    pub(crate) fn cancel_retry(&self) {
+        self.core.cancel_retry(self.at);
+    }
+
     /// The work is done: client-go's `Done`. The same as dropping it.
     pub fn done(self) {}
 }

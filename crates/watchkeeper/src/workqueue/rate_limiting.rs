@@ -54,7 +54,7 @@ impl<T: Eq + Hash + Clone + Send + 'static> RateLimitingQueue<T> {
             true => Some(self.limiter.when(&item).max(options.after.unwrap_or_default())),
             false => options.after,
         };
-        self.queue.add_with(item, AddOptions { after, rate_limited: false, ..options });
+        self.queue.add_with(item, AddOptions { after, ..options });
     }
 
     /// The item is done with, for good or ill: its next failure is the first again. It stays in the queue if it is there.

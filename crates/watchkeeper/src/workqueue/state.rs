@@ -39,6 +39,14 @@ pub(super) struct State<T> {
     retries: u64,
 }
 
+/// When an item is to be added.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+    pub(super) at: Nanos,
+    /// Because a limiter says so, and not because somebody asked for that time.
+    pub(super) is_retry: bool,
+}
+
 /// An item that was taken out.
 pub(super) struct Taken<T> {
     pub(super) at: u32,
@@ -75,7 +83,7 @@ impl<T: Eq + Hash + Clone> State<T> {
     }
 
     /// Adds an item at a given time. Says whether that is before all others, and gives back what is to be dropped.
-    pub(super) fn add_at(&mut self, item: T, priority: i32, tenant: u64, due: Nanos) -> (bool, Option<T>) {
+    pub(super) fn add_at(&mut self, item: T, priority: i32, tenant: u64, due: Due) -> (bool, Option<T>) {
         if self.shutting_down {
             return (false, Some(item));
         }
@@ -83,16 +91,27 @@ impl<T: Eq + Hash + Clone> State<T> {
         (at.is_some_and(|at| self.wait(at, priority, due)), spare)
     }
 
+    /// An item that is being worked on is not to be tried again when its limiter said so. A time that was asked for stays.
+    pub(super) fn cancel_retry(&mut self, at: u32) {
+        let waiting = self.table.get_mut(at).filter(|node| node.due_number != 0 && node.due_is_retry);
+        if let Some(node) = waiting {
+            node.due_number = 0;
+            self.waiting_len -= 1;
+            self.sweep();
+        }
+    }
+
     /// An item was added with a delay.
     pub(super) fn count_retry(&mut self) {
         self.retries += u64::from(!self.shutting_down);
     }
 
-    fn wait(&mut self, at: u32, priority: i32, due: Nanos) -> bool {
+    fn wait(&mut self, at: u32, priority: i32, Due { at: due, is_retry }: Due) -> bool {
         let number = self.number();
         let Some(node) = self.table.get_mut(at) else { return false };
         let is_new = node.due_number == 0;
         node.due_priority = if is_new { priority } else { node.due_priority.max(priority) };
+        node.due_is_retry = is_retry && (is_new || node.due_is_retry);
         if !is_new && node.due <= due {
             return false;
         }

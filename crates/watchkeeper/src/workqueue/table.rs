@@ -25,6 +25,8 @@ pub(super) struct Node<T> {
     /// Its priority while it is ready.
     pub(super) priority: i32,
     pub(super) due_priority: i32,
+    /// It waits because a limiter says so, and for nothing else.
+    pub(super) due_is_retry: bool,
     /// Somebody works on it.
     pub(super) processing: bool,
     /// It was added while somebody worked on it, with this priority: it comes again.
@@ -79,6 +81,7 @@ impl<T: Eq + Hash> Table<T> {
             due_number: 0,
             priority: 0,
             due_priority: 0,
+            due_is_retry: false,
             processing: false,
             again: None,
         });

@@ -404,3 +404,28 @@ async fn an_informer_that_cannot_sync_is_an_error_of_the_run() {
     assert!(error.expect_err("it is forbidden").is_forbidden());
     assert!(pods.handlers().is_empty(), "its handler is gone with it");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_was_to_come_does_not_once_the_key_is_settled_but_a_time_that_was_asked_for_does() {
+    for last in ["well", "terminal"] {
+        let queue = queue();
+        queue.add("a");
+        let (calls, ..) = run(controller(&queue), move |_, call| match (call, last) {
+            (0, _) => Err("tried again in 100 ms".into()),
+            (_, "terminal") => Err(ReconcileError::terminal("no")),
+            _ => Ok(Outcome::Done),
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        // Something happens before that.
+        queue.add("a");
+        tokio::time::sleep(seconds(60)).await;
+        assert_eq!((calls.times("a"), queue.waiting_len()), (vec![0, 10], 0), "{last}");
+
+        queue.add_after("b", Duration::from_millis(500));
+        queue.add("b");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        queue.add("b");
+        tokio::time::sleep(seconds(60)).await;
+        assert_eq!(calls.times("b").len(), 3, "{last}: {:?}", calls.times("b"));
+    }
+}
