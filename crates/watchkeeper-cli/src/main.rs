@@ -1,0 +1,3 @@
+//! The `watchkeeper` program.
+
+fn main() {}
