@@ -75,7 +75,7 @@ pub use pager::{PagedList, Pager};
 pub use pump::{Pump, PumpState};
 pub use queue::{AtomicFifo, AtomicFifoConsumer, Delta, DeltaFifo, DeltaFifoConsumer, DeltaType, Deltas, ReplacedAll};
 pub use reflector::{
-    Backoff, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Relister, Replacement, StatusReader,
+    Backoff, Gap, Phase, Reason, Reflector, ReflectorStatus, ReflectorStore, Relister, Replacement, StatusReader,
 };
 pub use source::{
     BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,

@@ -71,6 +71,9 @@ impl Reflector {
     /// A list was read to its end: the store gets the new state, and the watch goes on from there.
     pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Failure> {
         let replaced = self.write_list(list);
+        if replaced.is_ok() {
+            self.has_listed(self.status.listed_objects());
+        }
         self.list_ended(replaced.as_ref().map_or_else(ListOutcome::from, |()| ListOutcome::Success));
         replaced
     }

@@ -57,6 +57,7 @@
 //! ```
 
 mod backoff;
+mod gap;
 mod list;
 mod relist;
 mod retry;
@@ -77,6 +78,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 pub use backoff::Backoff;
+pub use gap::Gap;
 pub use relist::Relister;
 pub use status::{Phase, Reason, ReflectorStatus, StatusReader};
 pub use store::{ReflectorStore, Replacement};
@@ -114,6 +116,8 @@ pub struct Reflector {
     /// The server has sent bookmarks: a watch without any is suspicious.
     sends_bookmarks: bool,
     stale_objects: BTreeMap<ObjectKey, &'static str>,
+    /// There has been a watch, and now there is none.
+    blind: Option<gap::Blind>,
     /// What was last logged as a warning, so that it is not said again and again.
     last_warning: Option<String>,
 }
@@ -126,11 +130,13 @@ struct Failure {
 
 type ShouldResync = dyn Fn() -> bool + Send + Sync;
 type WatchErrorHook = dyn Fn(&Error) + Send + Sync;
+type GapHook = dyn Fn(&Gap) + Send + Sync;
 
 struct Settings {
     resync_period: Option<Duration>,
     should_resync: Option<Arc<ShouldResync>>,
     on_watch_error: Option<Arc<WatchErrorHook>>,
+    on_gap: Option<Arc<GapHook>>,
     page_size: Option<u32>,
     min_watch_timeout: Duration,
     max_internal_error_retry: Duration,
@@ -149,6 +155,7 @@ impl Reflector {
                 resync_period: None,
                 should_resync: None,
                 on_watch_error: None,
+                on_gap: None,
                 page_size: None,
                 min_watch_timeout: defaults::MIN_WATCH_TIMEOUT,
                 max_internal_error_retry: Duration::ZERO,
@@ -169,6 +176,7 @@ impl Reflector {
             metrics: None,
             sends_bookmarks: false,
             stale_objects: BTreeMap::new(),
+            blind: None,
             last_warning: None,
         }
     }
@@ -196,6 +204,13 @@ impl Reflector {
     /// it does.
     pub fn on_watch_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.settings.on_watch_error = Some(Arc::new(hook));
+        self
+    }
+
+    /// Called each time that there is a watch again after there was none, with why that was and how long it took. It must
+    /// not block.
+    pub fn on_gap(mut self, hook: impl Fn(&Gap) + Send + Sync + 'static) -> Self {
+        self.settings.on_gap = Some(Arc::new(hook));
         self
     }
 
@@ -309,6 +324,8 @@ impl Reflector {
                 error = resyncs => return error.into(),
                 failure = self.watch(stream) => return failure,
             }
+            self.goes_blind(Instant::now());
+            self.is_blind_because(Reason::Requested, None);
             self.status.relisted(Reason::Requested);
             tracing::debug!("listing again, as asked");
             // The watch may have been waiting after a failure. A request is no reason to trouble the server sooner.
@@ -335,6 +352,7 @@ impl Reflector {
     }
 
     fn cycle_failed(&mut self, Failure { reason, error }: &Failure) {
+        self.is_blind_because(*reason, Some(error));
         self.status.relisted(*reason);
         self.status.error(error);
         self.log(error);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::time::Instant;
 
+use super::Gap;
 use crate::{Error, ObjectKey, ResourceVersion, defaults};
 
 /// What the reflector is doing.
@@ -132,6 +133,10 @@ pub struct ReflectorStatus {
     pub stale_object_count: u64,
     /// The first hundred of them, and what is wrong with each.
     pub stale_objects: BTreeMap<ObjectKey, &'static str>,
+    /// How often there was no watch for a while, after the first one.
+    pub gaps: u64,
+    /// The last of those times.
+    pub last_gap: Option<Gap>,
     /// Objects that could not even be told apart, because their keys could not be read.
     pub unreadable_objects: u64,
     /// Events with objects of another kind, which were not looked at.
@@ -169,6 +174,8 @@ impl StatusReader {
             relists: count(&cell.relists),
             stale_object_count: cell.stale_object_count.load(Relaxed),
             stale_objects: (**cell.stale_objects.load()).clone(),
+            gaps: cell.gaps.load(Relaxed),
+            last_gap: cell.last_gap.load_full().map(|gap| (*gap).clone()),
             unreadable_objects: cell.unreadable_objects.load(Relaxed),
             wrong_kind: cell.wrong_kind.load(Relaxed),
             unknown_events: cell.unknown_events.load(Relaxed),
@@ -207,6 +214,8 @@ struct Cell {
     relists: [AtomicU64; REASONS.len()],
     stale_object_count: AtomicU64,
     stale_objects: ArcSwap<BTreeMap<ObjectKey, &'static str>>,
+    gaps: AtomicU64,
+    last_gap: ArcSwapOption<Gap>,
     unreadable_objects: AtomicU64,
     wrong_kind: AtomicU64,
     unknown_events: AtomicU64,
@@ -241,6 +250,8 @@ impl StatusWriter {
             relists: Default::default(),
             stale_object_count: AtomicU64::default(),
             stale_objects: ArcSwap::default(),
+            gaps: AtomicU64::default(),
+            last_gap: ArcSwapOption::default(),
             unreadable_objects: AtomicU64::default(),
             wrong_kind: AtomicU64::default(),
             unknown_events: AtomicU64::default(),
@@ -307,6 +318,11 @@ impl StatusWriter {
         self.0.stale_object_count.store(objects.len() as u64, Relaxed);
         let named = objects.iter().take(defaults::NAMED_STALE_OBJECTS);
         self.0.stale_objects.store(Arc::new(named.map(|(key, problem)| (key.clone(), *problem)).collect()));
+    }
+
+    pub(super) fn gap(&self, gap: &Gap) {
+        self.0.gaps.fetch_add(1, Relaxed);
+        self.0.last_gap.store(Some(Arc::new(gap.clone())));
     }
 
     pub(super) fn unreadable_object(&self) {

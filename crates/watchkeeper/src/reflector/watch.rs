@@ -58,6 +58,17 @@ enum End {
     Unreadable(BadObject),
 }
 
+impl End {
+    /// Nobody said that it is over; it may have been so for long.
+    fn is_silence(&self) -> bool {
+        match self {
+            Self::TimedOut => true,
+            Self::Broken(error) => error.kind() == ErrorKind::Timeout,
+            Self::Closed | Self::Error(_) | Self::Unreadable(_) => false,
+        }
+    }
+}
+
 /// Which of two watches delivered first.
 enum Race {
     First(Result<Option<WatchEvent>, Error>),
@@ -91,7 +102,9 @@ impl Reflector {
                 },
             };
             watch.metrics.clone_from(&self.metrics);
+            self.sees_again();
             let end = self.follow(&mut watch).await;
+            self.goes_blind(if end.is_silence() { watch.last_arrival } else { Instant::now() });
             watch.report(!matches!(end, End::Error(_) | End::Unreadable(_)) && watch.is_very_short());
             if watch.events > 0 {
                 self.last_warning = None;
@@ -181,7 +194,8 @@ impl Reflector {
             .unwrap_or(self.settings.min_watch_timeout)
     }
 
-    fn watch_again(&self, reason: Reason, error: Option<&Error>) {
+    fn watch_again(&mut self, reason: Reason, error: Option<&Error>) {
+        self.is_blind_because(reason, error);
         self.status.watch_restarted(reason);
         if let Some(error) = error {
             self.status.error(error);
@@ -206,9 +220,11 @@ impl Reflector {
                     match self.race(watch).await {
                         Race::First(event) => event,
                         Race::Second(second, event) => {
+                            self.goes_blind(watch.last_arrival);
                             *watch = *second;
                             watch.metrics.clone_from(&self.metrics);
                             self.watch_again(Reason::Stale, None);
+                            self.sees_again();
                             Ok(Some(event))
                         }
                         Race::TimedOut => return End::TimedOut,

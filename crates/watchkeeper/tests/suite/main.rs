@@ -47,6 +47,7 @@ mod packing;
 mod pager;
 mod prometheus;
 mod reflector;
+mod reflector_gaps;
 mod reflector_list;
 mod reflector_liveness;
 mod reflector_relist;
