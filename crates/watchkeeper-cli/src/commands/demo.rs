@@ -1,0 +1,14 @@
+//! `watchkeeper demo`
+
+use clap::Args;
+
+use crate::failure::{Exit, Outcome};
+
+/// Options of `watchkeeper demo`.
+#[derive(Debug, Args)]
+pub struct Options {}
+
+/// Runs it.
+pub async fn run(_options: Options) -> Outcome {
+    Ok(Exit::Ok)
+}

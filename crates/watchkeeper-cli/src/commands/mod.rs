@@ -1,0 +1,27 @@
+//! Everything that can be done: a file each, with its `Options` and its `run`.
+
+pub mod bench;
+pub mod completion;
+pub mod demo;
+pub mod doctor;
+pub mod get;
+pub mod serve;
+pub mod top;
+pub mod watch;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Outcome;
+
+/// Does what the command line says.
+pub async fn run(cli: Cli) -> Outcome {
+    match cli.command {
+        Command::Demo(options) => demo::run(options).await,
+        Command::Watch(options) => watch::run(options).await,
+        Command::Get(options) => get::run(options).await,
+        Command::Top(options) => top::run(options).await,
+        Command::Serve(options) => serve::run(options).await,
+        Command::Doctor(options) => doctor::run(options).await,
+        Command::Bench(options) => bench::run(options).await,
+        Command::Completion(options) => completion::run(options),
+    }
+}
