@@ -106,6 +106,11 @@ pub enum Fault {
         /// The reason of its `Status`.
         reason: String,
     },
+    /// A watch ends after this time, between two events and without an error, as one does whose time is over.
+    EndAfter {
+        /// How long it lasts.
+        time: Duration,
+    },
     /// The server forgets its history up to a revision, before it answers.
     Compact {
         /// Up to where; up to now, if there is none.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -119,6 +120,14 @@ fn changed(answer: Answer, server: &Arc<Inner>, asked: Arc<Asked>, faults: &[Fau
     let answer = match is_list && !of_items.is_empty() {
         true => answer.map_parts(|parts| items::inject(parts, &of_items)),
         false => answer,
+    };
+    let ends_after = faults.iter().find_map(|fault| match fault {
+        Fault::EndAfter { time } => Some(*time),
+        _ => None,
+    });
+    let answer = match ends_after {
+        Some(time) => answer.map_stream(|lines| lines.take_until(tokio::time::sleep(time)).boxed()),
+        None => answer,
     };
     match of_events.is_empty() {
         true => answer,

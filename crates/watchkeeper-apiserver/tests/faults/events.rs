@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use watchkeeper::Reason;
 use watchkeeper_apiserver::{Fault, Match};
 
 use crate::support::{Bench, MAX_OBJECT, MODES, Mode, list_heals, watch_heals};
@@ -15,6 +16,15 @@ async fn an_event_that_comes_twice_changes_nothing() {
             assert!(status.relists.is_empty() && status.versions_backwards == 0, "{status:?}");
             list_heals(mode, 1, Fault::DuplicateEvent { nth }).await;
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_time_is_over_goes_on_without_a_list() {
+    for mode in MODES {
+        let (bench, status) = watch_heals(mode, 3, Fault::EndAfter { time: Duration::from_secs(4) }).await;
+        assert!(status.relists.is_empty(), "{status:?}");
+        assert!(bench.restarts(Reason::Ended) >= 3, "{status:?}");
     }
 }
 
