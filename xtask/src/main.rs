@@ -1,6 +1,7 @@
 //! `cargo xtask`: every command that a person or CI needs beyond plain cargo.
 
 mod perf;
+mod program;
 
 use std::process::{Command, ExitCode};
 
@@ -14,7 +15,9 @@ Usage: cargo xtask COMMAND
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
   examples runs all examples that need no cluster
-  ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `soak` and `model`
+  program  builds the program for release, and checks its size, how soon it shows its first row, and that the demo runs
+  ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `soak` and
+           `model`
   help     this text";
 
 fn main() -> ExitCode {
@@ -22,9 +25,10 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("check") => check(),
         Some("examples") => examples(),
+        Some("program") => program::run(),
         Some("soak") => soak(),
         Some("model") => model(),
-        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && examples() && soak() && model(),
+        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && examples() && program::run() && soak() && model(),
         Some("perf") => perf::run(std::env::args().any(|argument| argument == "--times")),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");

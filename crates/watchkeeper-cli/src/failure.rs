@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use kube_client::core::Status;
 use watchkeeper::{Error, ErrorKind};
 
+use crate::output::PrintError;
 use crate::terminal::{escape_lines, escape_text};
 
 /// How the program ends. These numbers are documented and do not change.
@@ -143,6 +144,12 @@ impl From<Error> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Error, "the output cannot be written").because(error)
+    }
+}
+
+impl From<PrintError> for Failure {
+    fn from(error: PrintError) -> Self {
+        Self::new(Exit::Error, error.to_string())
     }
 }
 

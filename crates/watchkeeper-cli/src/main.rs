@@ -10,7 +10,7 @@ mod commands;
 mod failure;
 mod interrupt;
 mod living;
-// mod output;
+mod output;
 mod terminal;
 mod time;
 

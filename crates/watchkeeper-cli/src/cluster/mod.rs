@@ -6,6 +6,8 @@
 mod access;
 mod discovery;
 pub mod kinds;
+mod scope;
 
 pub use access::{Access, AccessOptions};
 pub use kinds::{Resource, Target};
+pub use scope::ScopeOptions;

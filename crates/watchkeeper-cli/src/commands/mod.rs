@@ -4,8 +4,10 @@ pub mod bench;
 pub mod completion;
 pub mod demo;
 pub mod doctor;
+mod feed;
 pub mod get;
 pub mod serve;
+mod show;
 pub mod top;
 pub mod watch;
 
@@ -16,8 +18,8 @@ use crate::failure::Outcome;
 pub async fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Demo(options) => demo::run(options).await,
-        Command::Watch(options) => watch::run(options).await,
-        Command::Get(options) => get::run(options).await,
+        Command::Watch(options) => watch::run(options, cli.color).await,
+        Command::Get(options) => get::run(options, cli.color).await,
         Command::Top(options) => top::run(options).await,
         Command::Serve(options) => serve::run(options).await,
         Command::Doctor(options) => doctor::run(options).await,

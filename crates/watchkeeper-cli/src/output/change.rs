@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
-use watchkeeper::{Cause, DecodeError, Object, ObjectKey};
+use watchkeeper::{Cause, DecodeError, Object, ObjectKey, TableRow};
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,13 +136,25 @@ impl Change {
 #[derive(Debug)]
 pub(crate) struct Body {
     packed: Option<Object>,
+    /// It is a row of the server's table, and the object stands in it.
+    in_row: bool,
     decoded: OnceCell<Result<Value, DecodeError>>,
 }
 
 impl Body {
-    fn value(&self, resource: &Resource) -> Result<&Value, &DecodeError> {
+    /// The body of an object that is kept as a row of the server's table.
+    pub(crate) fn of_row(row: Object) -> Self {
+        Self { packed: Some(row), in_row: true, decoded: OnceCell::new() }
+    }
+
+    /// The object as JSON, with its kind and version.
+    pub(crate) fn value(&self, resource: &Resource) -> Result<&Value, &DecodeError> {
         let decode = || {
-            let mut value = self.packed.as_ref().map_or(Ok(Value::Null), Object::decode)?;
+            let mut value = match &self.packed {
+                Some(row) if self.in_row => row.decode::<TableRow<Value>>()?.object,
+                Some(object) => object.decode()?,
+                None => Value::Null,
+            };
             complete(&mut value, resource);
             Ok(value)
         };
@@ -152,14 +164,14 @@ impl Body {
 
 impl From<Object> for Body {
     fn from(object: Object) -> Self {
-        Self { packed: Some(object), decoded: OnceCell::new() }
+        Self { packed: Some(object), in_row: false, decoded: OnceCell::new() }
     }
 }
 
 impl From<Value> for Body {
     /// A body that is decoded already, and complete.
     fn from(value: Value) -> Self {
-        Self { packed: None, decoded: OnceCell::from(Ok(value)) }
+        Self { packed: None, in_row: false, decoded: OnceCell::from(Ok(value)) }
     }
 }
 

@@ -1,0 +1,109 @@
+//! The program's promises: its size, how soon it shows the first row, and that the demo runs.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::cargo;
+
+/// A release binary has at most so many bytes.
+const SIZE: u64 = 25_000_000;
+/// From the start of the process to the first row.
+const FIRST_ROW: Duration = Duration::from_millis(100);
+const TIMES: usize = 9;
+
+pub(super) fn run() -> bool {
+    if !cargo("build", &["--release", "-p", "watchkeeper-cli"], &[]) {
+        return false;
+    }
+    let result = check(&binary());
+    if let Err(problem) = &result {
+        eprintln!("error: {problem}");
+    }
+    result.is_ok()
+}
+
+fn binary() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| OsString::from("target"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    root.join(target).join("release").join(format!("watchkeeper{}", std::env::consts::EXE_SUFFIX))
+}
+
+fn check(program: &Path) -> Result<(), String> {
+    let size = std::fs::metadata(program).map_err(|error| format!("there is no program: {error}"))?.len();
+    println!("size: {:.1} MB", size as f64 / 1e6);
+    if size > SIZE {
+        return Err(format!("the program has {size} bytes, and may have {SIZE}"));
+    }
+
+    let demo = Command::new(program).args(["demo", "--for", "3s"]).status().map_err(|error| error.to_string())?;
+    if !demo.success() {
+        return Err(format!("the demo ended with {demo}"));
+    }
+
+    let kubeconfig = std::env::temp_dir().join(format!("watchkeeper-xtask-{}", std::process::id()));
+    let server = Serving::start(program, &kubeconfig)?;
+    let mut times = Vec::new();
+    for _ in 0..TIMES {
+        times.push(first_row(program, &kubeconfig)?);
+    }
+    drop(server);
+    times.sort();
+    let median = times[TIMES / 2];
+    println!("first row: {median:.1?} (median of {TIMES}; {:.1?} to {:.1?})", times[0], times[TIMES - 1]);
+    if median > FIRST_ROW {
+        return Err(format!("the first row came after {median:?}, and may take {FIRST_ROW:?}"));
+    }
+    Ok(())
+}
+
+/// A server with a living cluster, in a process of its own.
+struct Serving(Child);
+
+impl Serving {
+    fn start(program: &Path, kubeconfig: &Path) -> Result<Self, String> {
+        let mut child = Command::new(program)
+            .args(["serve", "--demo", "--kubeconfig"])
+            .arg(kubeconfig)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let stdout = child.stdout.take();
+        let serving = Self(child);
+        // It says where its kubeconfig is when it is ready.
+        let mut line = String::new();
+        let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
+        match read {
+            Some(Ok(bytes)) if bytes > 0 => Ok(serving),
+            _ => Err("the server did not start".to_owned()),
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// From the start of the process to the first row behind the header.
+fn first_row(program: &Path, kubeconfig: &Path) -> Result<Duration, String> {
+    let began = Instant::now();
+    let mut child = Command::new(program)
+        .args(["watch", "pods", "-A", "--kubeconfig"])
+        .arg(kubeconfig)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let stdout = child.stdout.take().ok_or("no output")?;
+    let row = BufReader::new(stdout).lines().map_while(Result::ok).find(|line| line.contains("ADDED"));
+    let took = began.elapsed();
+    let _ = child.kill();
+    let _ = child.wait();
+    row.map(|_| took).ok_or_else(|| "no row came".to_owned())
+}
