@@ -64,6 +64,11 @@ async fn ten_thousand_pods_take_800_bytes_each_in_all() {
     assert!(kept <= 800 * PODS, "{} bytes a pod", kept / PODS);
     assert!(peak <= kept + 16 * MIB, "the first load peaked {} above what is kept", peak - kept);
 
+    // What the objects say of themselves is most of it; the rest is the store's, and the dictionary.
+    let told: usize = store.snapshot().iter().map(|(_, object)| object.memory()).sum();
+    println!("{} bytes a pod, as the pods tell", told / PODS);
+    assert!(told <= kept && told * 10 >= kept * 7, "{} of {} bytes a pod", told / PODS, kept / PODS);
+
     // All of it is decoded, and let go.
     for (_, object) in store.snapshot().iter() {
         object.clone().typed::<Pod>().decode().expect("a pod");

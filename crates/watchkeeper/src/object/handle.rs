@@ -54,6 +54,14 @@ impl Body {
             Self::Packed(packed) => packed.size(),
         }
     }
+
+    /// Its size, and what is needed to know where it is.
+    fn memory(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => size_of::<Bytes>() + bytes.len(),
+            Self::Packed(packed) => packed.memory(),
+        }
+    }
 }
 
 /// What most objects do not have.
@@ -111,6 +119,15 @@ impl Object {
             let mut deserializer = serde_json::Deserializer::from_slice(&json);
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| self.decode_error::<K>(&json, &error))
         })
+    }
+
+    /// How many bytes this object takes in memory now: its header, and its body as it is kept, packed or not.
+    ///
+    /// An estimate, which leaves out what is shared with other objects (the dictionary, which [`Packing`](crate::Packing)
+    /// tells, and labels), the place in the store, and what was decoded.
+    pub fn memory(&self) -> usize {
+        // Two counts of references stand before what an `Arc` points to.
+        2 * size_of::<usize>() + size_of::<Inner>() + self.0.key.memory() + self.state().body.memory()
     }
 
     /// The same object, as a `K`. Nothing is decoded yet.
@@ -308,5 +325,19 @@ mod tests {
     fn a_header_takes_little_more_than_its_texts() {
         assert_eq!(size_of::<Inner>(), 56);
         assert_eq!(size_of::<Object>(), 8);
+    }
+
+    #[test]
+    fn the_memory_of_an_object_is_that_of_its_header_and_its_body_as_it_is_kept() {
+        let json = |data: &str| format!(r#"{{"metadata":{{"name":"a","resourceVersion":"1"}},"data":"{data}"}}"#);
+        let of = |data: &str| Object::from_json(json(data)).expect("an object");
+        let small = of("");
+        let header = small.memory() - json("").len();
+        assert!((80..250).contains(&header), "{header}");
+        let large = of(&"x".repeat(10_000));
+        assert_eq!(large.memory(), small.memory() + 10_000);
+        let packed_size = large.pack(None);
+        assert!(large.memory() > packed_size && large.memory() < packed_size + 250, "{packed_size}");
+        assert_eq!(large.clone().typed::<()>().memory(), large.memory());
     }
 }

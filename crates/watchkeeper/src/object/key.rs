@@ -81,6 +81,11 @@ impl ObjectKey {
         self.read_header().unwrap_or_default()
     }
 
+    /// How many bytes it takes, with what stands before its text: a count of references, lengths.
+    pub(super) fn memory(&self) -> usize {
+        2 * size_of::<usize>() + size_of::<Lengths>() + self.0.slice.len()
+    }
+
     fn read_header(&self) -> Option<HeaderTexts<'_>> {
         let Lengths { namespace, name } = *self.lengths();
         let mut rest = self.0.slice.get(namespace as usize + name as usize..)?;

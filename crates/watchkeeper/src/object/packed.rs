@@ -87,6 +87,11 @@ impl Packed {
         self.0.slice.len()
     }
 
+    /// How many bytes it takes, with what stands before them: a count of references, the dictionary, a length.
+    pub(crate) fn memory(&self) -> usize {
+        3 * size_of::<usize>() + self.size()
+    }
+
     /// The dictionary that it needs.
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.0.header.header.as_ref()
