@@ -20,7 +20,7 @@ use super::status::InformerStatus;
 use super::stream::EventStream;
 use crate::defaults::MIN_RESYNC_PERIOD;
 use crate::lister::Keeper;
-use crate::{Error, Event, Index, IndexError, Indexer, Lister, ListerWatcher, Object, ResourceVersion};
+use crate::{Error, Event, Index, IndexError, Indexer, Lister, ListerWatcher, Object, Packing, ResourceVersion};
 
 /// Keeps a copy of a kind, and tells any number of handlers what changes: client-go's `SharedIndexInformer`. Cheap to clone.
 ///
@@ -144,6 +144,11 @@ impl<K> SharedInformer<K> {
     /// How it goes, now.
     pub fn status(&self) -> InformerStatus {
         self.core().status()
+    }
+
+    /// How the packing of its objects goes, of all namespaces together. When it has stopped there is nothing to tell.
+    pub fn packing(&self) -> Packing {
+        self.core().packing()
     }
 
     /// The handlers that there are.

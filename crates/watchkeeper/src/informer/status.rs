@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::core::Core;
-use crate::{Error, Phase, Reason, ReflectorStatus};
+use crate::{Error, ListerWatcher as _, Packing, Phase, Reason, ReflectorStatus};
 
 /// The state of an informer at one moment, read without a lock: for health checks, for people, for metrics.
 #[derive(Debug, Clone)]
@@ -72,6 +72,12 @@ impl Core {
             stale_object_count: all().map(|status| status.stale_object_count).sum(),
             partitions,
         }
+    }
+
+    pub(super) fn packing(&self) -> Packing {
+        // All partitions have one packer.
+        let source = self.partitions.first().and_then(|partition| partition.source());
+        source.map(|source| source.packing()).unwrap_or_default()
     }
 }
 

@@ -166,7 +166,8 @@ impl ListWatch {
         self.with_intake(|options| options.max_raw_bytes = bytes)
     }
 
-    /// How the packing of bodies goes.
+    /// How the packing of bodies goes, of what this source and its clones have brought. What an informer was made of has
+    /// become the informer's: ask that one, with [`SharedInformer::packing`](crate::SharedInformer::packing).
     pub fn packing(&self) -> Packing {
         self.intake().packing()
     }
@@ -321,6 +322,10 @@ impl ListerWatcher for ListWatch {
 
     fn streaming_lists(&self) -> Option<&StreamingLists> {
         Some(&self.streaming)
+    }
+
+    fn packing(&self) -> Packing {
+        self.intake().packing()
     }
 
     fn namespaces(&self) -> Vec<Arc<str>> {

@@ -76,6 +76,11 @@ pub trait ListerWatcher: Send + Sync {
         None
     }
 
+    /// How the packing of bodies goes; of all partitions, if there are several. A source that packs none has nothing to tell.
+    fn packing(&self) -> Packing {
+        Packing::default()
+    }
+
     /// The namespaces that have to be listed and watched each by itself, if there are several.
     fn namespaces(&self) -> Vec<Arc<str>> {
         Vec::new()
@@ -115,6 +120,10 @@ impl<T: ListerWatcher + ?Sized> ListerWatcher for Arc<T> {
 
     fn streaming_lists(&self) -> Option<&StreamingLists> {
         (**self).streaming_lists()
+    }
+
+    fn packing(&self) -> Packing {
+        (**self).packing()
     }
 }
 

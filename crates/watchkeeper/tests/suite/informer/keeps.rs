@@ -162,3 +162,30 @@ async fn a_streaming_list_is_told_as_a_first_list() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_tells_how_the_packing_of_its_objects_goes() {
+    const PODS: usize = 400;
+    let pods = crate::corpus::Pods::new(1);
+    let items: Vec<String> = (0..PODS).map(|at| pods.item(at)).collect();
+    let listed = list("10", &items);
+    let client = client(move |request| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch"));
+        if is_watch { Response::new(body(vec![Piece::Hang])) } else { ok(listed.clone()) }
+    });
+    let source = ListWatch::of::<Pod>(client);
+    let kept = source.clone();
+    let pods = builder(source, InformerQueue::Atomic).reflector(|reflector| reflector.streaming_lists(false)).build();
+    assert_eq!(pods.packing(), watchkeeper::Packing::default());
+    start(&pods);
+    pods.synced().await.expect("it syncs");
+    let memory = || pods.store().list().iter().map(|pod| pod.memory()).sum::<usize>() / PODS;
+    while pods.packing().packed < PODS as u64 {
+        pass(Duration::from_millis(10)).await;
+    }
+    assert!(pods.packing().dictionary_bytes > 0);
+    assert!((300..1_500).contains(&memory()), "{} bytes a pod", memory());
+    assert_eq!(kept.packing().packed, 0, "the informer's objects are packed by the informer's source");
+    pods.shutdown().await;
+    assert_eq!(pods.packing(), watchkeeper::Packing::default());
+}
