@@ -80,7 +80,8 @@ pub use reflector::{
 pub use source::{
     BadObject, Bookmark, ClientOptions, DecodeInto, Keep, ListMetadata, ListOptions, ListPart, ListWatch,
     ListerWatcher, Listing, Packing, PartitionSource, Scope, Scripted, ScriptedList, ScriptedRequest, ScriptedWatch,
-    StreamingLists, Transform, Verb, VersionMatch, WatchEvent, WatchStream, client, client_with,
+    StreamingLists, TableColumn, TableColumns, TableRow, Transform, Verb, VersionMatch, WatchEvent, WatchStream,
+    client, client_with,
 };
 pub use store::{
     Applied, Change, Index, IndexError, Indexer, Operation, Selection, Snapshot, Store, ThreadSafeStore, WaitError,

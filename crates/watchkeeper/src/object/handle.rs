@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, Hash};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ struct Inner {
     /// Namespace, name, uid, version, the object's own labels, and whether it is being deleted.
     key: ObjectKey,
     shared_labels: Option<SharedLabels>,
-    /// Of the body.
+    /// Of the body; of a row, of what does not change with the time of day.
     hash: u64,
     state: Mutex<State>,
 }
@@ -101,7 +101,8 @@ impl Object {
     }
 
     /// The object as the server sent it. Items of lists, which built-in kinds send without `kind` and `apiVersion`, have
-    /// both in front, as events of a watch do; nothing else is touched.
+    /// both in front, as events of a watch do; nothing else is touched. Of a [table](crate::ListWatch::table), the object's
+    /// row: `{"cells":[..],"object":{..}}`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
         let packed = match &self.state().body {
             Body::Raw(bytes) => return Ok(Bytes::clone(bytes)),
@@ -143,12 +144,12 @@ impl Object {
         let header: RawHeader<'_> = serde_json::from_slice(&json).map_err(|_| malformed("it is not JSON"))?;
         match header.problem() {
             Some(problem) => Err(malformed(problem)),
-            None => Ok(Self::from_parts(&header, json.clone(), None)),
+            None => Ok(Self::from_parts(&header, json.clone(), body_hash(&*json), None)),
         }
     }
 
     /// Makes the handle. The header has no [problem](RawHeader::problem).
-    pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes, sets: Option<&mut LabelSets>) -> Self {
+    pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes, hash: u64, sets: Option<&mut LabelSets>) -> Self {
         let [namespace, name, uid, version] = [&header.namespace, &header.name, &header.uid, &header.resource_version]
             .map(|field| field.as_deref().unwrap_or_default());
         let (uid, version, deleting) = (uid.as_bytes(), version.as_bytes(), header.deleting);
@@ -164,7 +165,7 @@ impl Object {
         Self(Arc::new(Inner {
             key,
             shared_labels,
-            hash: body_hash(&json),
+            hash,
             state: Mutex::new(State { body: Body::Raw(Box::new(json)), extra: None }),
         }))
     }
@@ -179,7 +180,7 @@ impl Object {
         self.is_same_handle(other) || same(&self.0, &other.0)
     }
 
-    /// A hash of the body, which is another one in each process.
+    /// A hash of the body (of a row, of its object and the columns), which is another one in each process.
     pub(crate) fn body_hash(&self) -> u64 {
         self.0.hash
     }
@@ -305,9 +306,9 @@ impl WeakObject {
 }
 
 /// Seeded anew in each process: nobody outside can make two bodies with one hash.
-fn body_hash(json: &[u8]) -> u64 {
+pub(crate) fn body_hash(body: &(impl Hash + ?Sized)) -> u64 {
     static HASHER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
-    HASHER.hash_one(json)
+    HASHER.hash_one(body)
 }
 
 /// Key and version only: a body is never shown.

@@ -27,7 +27,7 @@ pub use cached::Cached;
 pub(crate) use cached::Memo;
 pub use decode_error::DecodeError;
 pub use handle::Object;
-pub(crate) use handle::WeakObject;
+pub(crate) use handle::{WeakObject, body_hash};
 pub use key::{InvalidKey, ObjectKey};
 pub use kind::Kind;
 pub(crate) use labels::LabelSets;

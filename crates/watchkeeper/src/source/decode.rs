@@ -3,8 +3,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use kube_core::ApiResource;
 
-use super::BadObject;
-use super::intake::Intake;
+use super::intake::{Intake, Row};
+use super::table::{self, RawRow};
+use super::{BadObject, TableColumns};
 use crate::object::header::{self, RawHeader};
 use crate::{Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 
@@ -19,6 +20,8 @@ pub(super) struct ExpectedKind {
     /// `"kind":"Pod",` and `"apiVersion":"v1",`: what an object that lacks them gets in front.
     kind_field: Box<str>,
     api_version_field: Box<str>,
+    /// Objects are kept as rows of a Table, of which these are the columns.
+    columns: Option<TableColumns>,
 }
 
 /// What became of one object's JSON.
@@ -49,13 +52,26 @@ impl ExpectedKind {
             api_version: api_version.into(),
             kind_field: field("kind", kind),
             api_version_field: field("apiVersion", api_version),
+            columns: None,
         }
+    }
+
+    /// The same kind, in the rows of a Table, if the server has one.
+    pub(super) fn in_rows(self, columns: TableColumns) -> Self {
+        Self { columns: Some(columns), ..self }
+    }
+
+    /// A Table will do: this is who wants to know its columns.
+    pub(super) fn columns(&self) -> Option<&TableColumns> {
+        self.columns.as_ref()
     }
 
     /// A source that knows no kind learns it from its lists.
     pub(super) fn or_from_list(&self, list_kind: Option<&str>) -> Self {
         match list_kind.and_then(|kind| kind.strip_suffix("List")) {
-            Some(kind) if self.kind.is_empty() => Self::new(kind, &self.api_version),
+            Some(kind) if self.kind.is_empty() => {
+                Self { columns: self.columns.clone(), ..Self::new(kind, &self.api_version) }
+            }
             _ => self.clone(),
         }
     }
@@ -75,6 +91,27 @@ impl ExpectedKind {
     /// Makes a handle of an object's JSON, `json`, whose header has been read. The header says nothing of the object's
     /// kind in lists of built-in kinds; such objects get it in front, so that one object has one form.
     pub(super) fn decode(&self, header: &RawHeader<'_>, json: &[u8], intake: &Intake) -> Decoded {
+        self.decode_with_cells(header, json, table::NO_CELLS, intake)
+    }
+
+    /// The same, of the object of a row. What belongs to the row and to neither cells nor object is not kept.
+    pub(super) fn decode_row(&self, row: &RawRow<'_>, intake: &Intake) -> Decoded {
+        let Some(object) = row.object else {
+            return Decoded::Bad(bad(&RawHeader::default(), "its row has no object"));
+        };
+        let json = object.get().as_bytes();
+        let Ok((header, _)) = header::read_prefix(json) else { return self.decode_broken(json) };
+        let cells = row.cells.map_or(table::NO_CELLS, |cells| cells.get());
+        if !cells.starts_with('[') {
+            return Decoded::Bad(bad(&header, "the cells of its row are no array"));
+        }
+        if let Err(problem) = header::check(cells.as_bytes()) {
+            return Decoded::Bad(bad(&header, problem));
+        }
+        self.decode_with_cells(&header, json, cells, intake)
+    }
+
+    fn decode_with_cells(&self, header: &RawHeader<'_>, json: &[u8], cells: &str, intake: &Intake) -> Decoded {
         if let Err(problem) = header::check(json) {
             return Decoded::Bad(bad(header, problem));
         }
@@ -83,22 +120,36 @@ impl ExpectedKind {
         }
         match header.problem() {
             Some(problem) => Decoded::Bad(bad(header, problem)),
-            None => match intake.make(header, self.body(header, json)) {
+            None => match intake.make(header, self.body(header, json), self.row(cells)) {
                 Ok(object) => Decoded::Object(object),
                 Err(problem) => Decoded::Bad(bad(header, problem)),
             },
         }
     }
 
+    /// How an object with these cells is kept, if not by itself.
+    fn row<'a>(&self, cells: &'a str) -> Option<Row<'a>> {
+        self.columns.as_ref().map(|columns| Row { cells, layout: columns.layout() })
+    }
+
     /// An object whose JSON could not be read as it stands: not UTF-8, or escapes that mean nothing.
     pub(super) fn decode_broken(&self, json: &[u8]) -> Decoded {
         let text = String::from_utf8_lossy(json);
-        let header = header::read_start(text.as_bytes());
+        self.decode_broken_header(&header::read_start(text.as_bytes()), json)
+    }
+
+    /// The same, of a row.
+    pub(super) fn decode_broken_row(&self, json: &[u8]) -> Decoded {
+        let text = String::from_utf8_lossy(json);
+        self.decode_broken_header(&RawRow::read_start(text.as_bytes()), json)
+    }
+
+    fn decode_broken_header(&self, header: &RawHeader<'_>, json: &[u8]) -> Decoded {
         let problem = header::check(json).err().unwrap_or("it holds text that cannot be read");
-        if self.matches(&header) {
-            Decoded::Bad(bad_from_lossy(&header, problem))
+        if self.matches(header) {
+            Decoded::Bad(bad_from_lossy(header, problem))
         } else {
-            Decoded::WrongKind(bad_from_lossy(&header, "it is of another kind than was asked for"))
+            Decoded::WrongKind(bad_from_lossy(header, "it is of another kind than was asked for"))
         }
     }
 

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::packer::{Known, Packer, Packing};
-use super::{Keep, ListPart, Transform, WatchEvent};
+use super::{Keep, ListPart, Transform, WatchEvent, table};
 use crate::defaults::MAX_RAW_BYTES;
-use crate::object::LabelSets;
 use crate::object::header::{self, RawHeader};
+use crate::object::{LabelSets, body_hash};
 use crate::{Bookmark, Indexer, Object};
 
 /// What a source's user has asked for.
@@ -30,6 +30,14 @@ impl IntakeOptions {
     pub(super) fn new(keep: Keep) -> Self {
         Self { keep, transform: None, known: None, store: None, max_raw_bytes: MAX_RAW_BYTES }
     }
+}
+
+/// What makes a row of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) cells: &'a str,
+    /// See [`TableColumns::layout`](super::TableColumns).
+    pub(super) layout: u64,
 }
 
 /// The way in, shared by all requests of a source.
@@ -49,12 +57,18 @@ impl Intake {
         Self { options: options.clone(), labels: Mutex::default(), packer }
     }
 
-    /// Makes the handle of an object with this header and this body. The error says why the object cannot be used.
-    pub(super) fn make(&self, header: &RawHeader<'_>, body: Bytes) -> Result<Object, &'static str> {
-        let Some(transform) = &self.options.transform else { return Ok(self.handle(header, body)) };
-        let Some(body) = transform.apply(&body)? else { return Ok(self.handle(header, body)) };
+    /// Makes the handle of an object with this header and this body, or of its row. The error says why the object cannot
+    /// be used.
+    pub(super) fn make(
+        &self,
+        header: &RawHeader<'_>,
+        body: Bytes,
+        row: Option<Row<'_>>,
+    ) -> Result<Object, &'static str> {
+        let Some(transform) = &self.options.transform else { return Ok(self.handle(header, body, row)) };
+        let Some(body) = transform.apply(&body)? else { return Ok(self.handle(header, body, row)) };
         if transform.keeps_header() {
-            return Ok(self.handle(header, body));
+            return Ok(self.handle(header, body, row));
         }
         header::check(&body).map_err(|_| "the transform made something else than text of it")?;
         let changed: RawHeader<'_> =
@@ -64,15 +78,20 @@ impl Intake {
             && changed.uid == header.uid
             && changed.resource_version == header.resource_version;
         if is_same {
-            Ok(self.handle(&changed, body.clone()))
+            Ok(self.handle(&changed, body.clone(), row))
         } else {
             Err("the transform changed its name, namespace, uid or version")
         }
     }
 
-    fn handle(&self, header: &RawHeader<'_>, body: Bytes) -> Object {
+    fn handle(&self, header: &RawHeader<'_>, body: Bytes, row: Option<Row<'_>>) -> Object {
+        // Cells change with the time of day, and must not make another state of an object.
+        let (hash, body) = match row {
+            None => (body_hash(&*body), body),
+            Some(Row { cells, layout }) => (body_hash(&(layout, &*body)), table::body(cells, &body)),
+        };
         let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
-        Object::from_parts(header, body, Some(&mut labels))
+        Object::from_parts(header, body, hash, Some(&mut labels))
     }
 
     /// Lets a part of a list travel on.

@@ -6,7 +6,7 @@
 //! arrived, it is tried again after as much again has come, so that nothing is read more than a few times.
 //!
 //! Built-in kinds send `kind`, `apiVersion`, `metadata` and then `items`; custom resources come with sorted keys, `items`
-//! before `metadata`. Either will do.
+//! before `metadata`. Either will do. A Table is a list too, whose items are in `rows`.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use serde::de::IgnoredAny;
 use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, not_json};
 use super::intake::Intake;
+use super::table::{self, RawRow};
 use super::{BadObject, ListMetadata, ListPart};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::{MAX_STATUS, Status};
-use crate::object::header;
+use crate::object::header::{self, RawHeader};
 use crate::{Error, ErrorKind};
 
 /// Takes pieces of a list, and gives out its parts.
@@ -37,6 +38,8 @@ pub(super) struct ListReader {
     api_version: Option<String>,
     /// There was an array of items.
     has_items: bool,
+    /// There was an array of rows: what there is are rows.
+    has_rows: bool,
     /// An item did not say its kind, so the list must say it.
     has_items_without_kind: bool,
     /// The top level but for its items, in case it is a `Status`.
@@ -88,6 +91,7 @@ impl ListReader {
             kind: None,
             api_version: None,
             has_items: false,
+            has_rows: false,
             has_items_without_kind: false,
             status: None,
         }
@@ -152,7 +156,7 @@ impl ListReader {
         Ok(Step::Further)
     }
 
-    /// A key of the top level and its value; of `items` only its bracket.
+    /// A key of the top level and its value; of `items`, or `rows`, only its bracket.
     fn key(&mut self) -> Result<Step, Error> {
         let mut keys = serde_json::Deserializer::from_slice(&self.input).into_iter::<String>();
         let key = match keys.next() {
@@ -170,6 +174,10 @@ impl ListReader {
         let start = self.input.len() - rest.len();
         if key == "items" && rest.first() == Some(&b'[') {
             self.has_items = true;
+            return self.take(start + 1, State::Item(After::Bracket));
+        }
+        if key == "rows" && rest.first() == Some(&b'[') && self.expected.columns().is_some() {
+            self.has_rows = true;
             return self.take(start + 1, State::Item(After::Bracket));
         }
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
@@ -199,7 +207,7 @@ impl ListReader {
             "kind" => {
                 self.kind = serde_json::from_slice(value).map_err(|_| malformed("the list's kind is no string"))?;
                 match self.kind.as_deref() {
-                    Some("Table") => {
+                    Some("Table") if self.expected.columns().is_none() => {
                         return Err(malformed(
                             "the server sent a Table; ask it for objects, or check the Accept header",
                         ));
@@ -213,6 +221,14 @@ impl ListReader {
                     serde_json::from_slice(value).map_err(|_| malformed("the list's apiVersion is no string"))?;
             }
             "items" if value != b"null" => return Err(malformed("the list's items are no array")),
+            "rows" if value != b"null" && self.expected.columns().is_some() => {
+                return Err(malformed("the Table's rows are no array"));
+            }
+            "columnDefinitions" => {
+                if let Some(columns) = self.expected.columns() {
+                    columns.learn(value);
+                }
+            }
             "metadata" if self.status.is_none() => {
                 let metadata: Option<Metadata> =
                     serde_json::from_slice(value).map_err(|_| malformed("the list's metadata cannot be read"))?;
@@ -236,14 +252,11 @@ impl ListReader {
     }
 
     fn item(&mut self) -> Result<Step, Error> {
-        let (decoded, length) = match header::read_prefix(&self.input) {
+        let read = if self.has_rows { self.read_row() } else { self.read_item() };
+        let (decoded, length) = match read {
             // A number at the very end of the input may go on behind it.
             Ok((_, length)) if length == self.input.len() && self.input[0] != b'{' => return self.starve_in_item(),
-            Ok((header, length)) if length > self.max_frame => (Decoded::Bad(bad(&header, TOO_LARGE)), length),
-            Ok((header, length)) => {
-                self.has_items_without_kind |= header.kind.is_none() || header.api_version.is_none();
-                (self.expected.decode(&header, &self.input[..length], &self.intake), length)
-            }
+            Ok(item) => item,
             Err(error) if self.is_cut_off(&error) => return self.starve_in_item(),
             Err(_) => {
                 // Its text may be at fault, and not its structure: then others are unharmed.
@@ -254,7 +267,9 @@ impl ListReader {
                     _ => return Err(malformed("an item of the list is not valid JSON")),
                 }
                 let length = values.byte_offset();
-                (self.expected.decode_broken(&self.input[..length]), length)
+                let json = &self.input[..length];
+                let expected = &self.expected;
+                (if self.has_rows { expected.decode_broken_row(json) } else { expected.decode_broken(json) }, length)
             }
         };
         self.input.advance(length);
@@ -265,6 +280,28 @@ impl ListReader {
             // Its key says nothing of ours: it must not make a deleted object look present, nor hide one.
             Decoded::WrongKind(object) => ListPart::Bad(BadObject { key: None, ..object }),
         }))
+    }
+
+    fn read_item(&mut self) -> Result<(Decoded, usize), serde_json::Error> {
+        let (header, length) = header::read_prefix(&self.input)?;
+        if length > self.max_frame {
+            return Ok((Decoded::Bad(bad(&header, TOO_LARGE)), length));
+        }
+        self.has_items_without_kind |= header.kind.is_none() || header.api_version.is_none();
+        Ok((self.expected.decode(&header, &self.input[..length], &self.intake), length))
+    }
+
+    fn read_row(&self) -> Result<(Decoded, usize), serde_json::Error> {
+        let (row, length) = RawRow::read_prefix(&self.input)?;
+        if length > self.max_frame {
+            return Ok((Decoded::Bad(bad(&self.start_of_item(), TOO_LARGE)), length));
+        }
+        Ok((self.expected.decode_row(&row, &self.intake), length))
+    }
+
+    /// What can be read of the header of an item of which there is only the beginning.
+    fn start_of_item(&self) -> RawHeader<'_> {
+        if self.has_rows { RawRow::read_start(&self.input) } else { header::read_start(&self.input) }
     }
 
     /// A value could not be read because there is not all of it yet. Of a number that ends with one of these serde_json
@@ -288,7 +325,7 @@ impl ListReader {
             self.wait_for = if self.ended { 0 } else { (self.input.len() * 2).min(self.max_frame.saturating_add(1)) };
             return Ok(Step::Starved);
         }
-        let item = bad(&header::read_start(&self.input), TOO_LARGE);
+        let item = bad(&self.start_of_item(), TOO_LARGE);
         self.state = State::Oversized { item, boundary: Boundary::default(), skipped: 0 };
         Ok(Step::Further)
     }
@@ -320,6 +357,15 @@ impl ListReader {
             return Err(malformed("the answer is JSON, but no list: it has no kind"));
         };
         // An answer that is no list of this kind must not pass for an empty one.
+        if self.expected.columns().is_some() && table::is_table_kind(Some(kind), self.api_version.as_deref()) {
+            return match self.has_items {
+                true => Err(malformed("the server sent a Table that has items")),
+                false => self.take(1, State::End),
+            };
+        }
+        if self.has_rows {
+            return Err(malformed("the server sent something with rows that is no Table"));
+        }
         let custom = self.expected.may_be_custom() && self.has_items && !self.has_items_without_kind;
         if !custom && !self.expected.is_listed_by(kind, self.api_version.as_deref()) {
             return Err(malformed("the server sent something else than a list of the kind that was asked for"));

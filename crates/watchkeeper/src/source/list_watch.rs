@@ -15,8 +15,8 @@ use super::intake::{Intake, IntakeOptions};
 use super::list_reader::ListReader;
 use super::watch_reader::WatchReader;
 use super::{
-    Keep, ListOptions, ListPart, ListerWatcher, Listing, Packing, PartitionSource, StreamingLists, Transform,
-    WatchEvent, WatchStream, body,
+    Keep, ListOptions, ListPart, ListerWatcher, Listing, Packing, PartitionSource, StreamingLists, TableColumns,
+    Transform, WatchEvent, WatchStream, body,
 };
 use crate::defaults::MAX_FRAME;
 use crate::{Error, ErrorKind, Indexer, Kind, KnownObjects, Object};
@@ -51,6 +51,8 @@ pub struct ListWatch {
     resource: ApiResource,
     scope: Scope,
     metadata_only: bool,
+    table: bool,
+    columns: TableColumns,
     label_selector: Option<String>,
     field_selector: Option<String>,
     tweak: Option<Arc<Tweak>>,
@@ -75,6 +77,8 @@ impl ListWatch {
             resource,
             scope: Scope::All,
             metadata_only: false,
+            table: false,
+            columns: TableColumns::default(),
             label_selector: None,
             field_selector: None,
             tweak: None,
@@ -124,6 +128,34 @@ impl ListWatch {
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
+    }
+
+    /// Of each object also what the server would show of it: the cells of its row in a Table.
+    ///
+    /// Objects decode into a [`TableRow`](crate::TableRow), and their [JSON](Object::json) is `{"cells":[..],"object":{..}}`:
+    /// [fields](crate::Index::field) for an index begin with `/object`. Transforms see the object alone. If the server
+    /// has no Tables, there are rows without cells. With [`metadata_only`](Self::metadata_only) a row has that of its object.
+    ///
+    /// Cells that say how old an object is change with time. That alone is no change of the object: nobody is told.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use watchkeeper::{Index, ListWatch, SharedInformer, TableRow, Transform};
+    /// # async fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let source = ListWatch::of::<Pod>(client).table().transform(Transform::strip_managed_fields());
+    /// let columns = source.columns();
+    /// let pods = SharedInformer::<TableRow<Pod>>::new(source);
+    /// pods.add_index("node", Index::field("/object/spec/nodeName")).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn table(mut self) -> Self {
+        self.table = true;
+        self
+    }
+
+    /// The columns of the cells of a [`table`](Self::table). Those of all clones and partitions are one.
+    pub fn columns(&self) -> TableColumns {
+        self.columns.clone()
     }
 
     /// Changes the options of each request, last: client-go's `TweakListOptionsFunc`.
@@ -206,7 +238,8 @@ impl ListWatch {
     }
 
     fn expected(&self) -> ExpectedKind {
-        if self.metadata_only { ExpectedKind::metadata() } else { ExpectedKind::of(&self.resource) }
+        let kind = if self.metadata_only { ExpectedKind::metadata() } else { ExpectedKind::of(&self.resource) };
+        if self.table { kind.in_rows(self.columns.clone()) } else { kind }
     }
 
     fn path(&self) -> Result<String, Error> {
@@ -240,6 +273,10 @@ impl ListWatch {
     async fn send(&self, mut options: ListOptions, verb: &str) -> Result<Body, Error> {
         options.label_selector = options.label_selector.or_else(|| self.label_selector.clone());
         options.field_selector = options.field_selector.or_else(|| self.field_selector.clone());
+        if self.table {
+            let object = if self.metadata_only { "Metadata" } else { "Object" };
+            options.extra.push(("includeObject".to_owned(), object.to_owned()));
+        }
         if let Some(tweak) = &self.tweak {
             tweak(&mut options);
         }
@@ -254,8 +291,9 @@ impl ListWatch {
             (true, "watch") => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             (true, _) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         };
+        let table = if self.table { "application/json;as=Table;v=v1;g=meta.k8s.io," } else { "" };
         let request = http::Request::get(uri)
-            .header(ACCEPT, accept)
+            .header(ACCEPT, format!("{table}{accept}"))
             // Our own client replaces this; of a foreign one's decoder it is not known whether it reads past the first
             // member of a gzip stream, of which a watch has one per event.
             .header(ACCEPT_ENCODING, "identity")

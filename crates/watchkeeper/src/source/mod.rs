@@ -37,6 +37,7 @@ mod list_watch;
 mod options;
 mod packer;
 mod scripted;
+mod table;
 mod transform;
 mod watch_reader;
 
@@ -55,6 +56,7 @@ pub use list_watch::{ListWatch, Scope};
 pub use options::{ListOptions, VersionMatch};
 pub use packer::Packing;
 pub use scripted::{Scripted, ScriptedList, ScriptedRequest, ScriptedWatch, Verb};
+pub use table::{TableColumn, TableColumns, TableRow};
 pub use transform::Transform;
 
 use crate::{Error, Indexer, Object};

@@ -15,7 +15,8 @@ use crate::object::header::Key;
 /// Changes the JSON of each object once, when it arrives: client-go's `TransformFunc`.
 ///
 /// It may drop what nobody needs. It may not change an object's name, namespace, uid or version: an object to which that
-/// happens, or for which the transform fails or panics, counts as one that cannot be used.
+/// happens, or for which the transform fails or panics, counts as one that cannot be used. In a
+/// [table](crate::ListWatch::table) it changes the object of each row.
 ///
 /// ```
 /// # use watchkeeper::{ListWatch, Transform};

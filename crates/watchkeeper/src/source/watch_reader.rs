@@ -5,9 +5,12 @@
 //! that is cut off by its newline is joined with those behind it, until the brackets are balanced. And a line may be
 //! damaged: when a line behind it is an event by itself, the damaged part is given up.
 //!
+//! Of an event with a Table each row is a change. There is one, as a rule.
+//!
 //! An event above the limit is not kept. Its key is read from what there is of it, its end is looked for without
 //! keeping anything, and if that does not come soon the connection is given up.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -15,7 +18,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use super::boundary::Boundary;
 use super::decode::{Decoded, ExpectedKind, TOO_LARGE, bad, bad_from_lossy, not_json};
 use super::intake::Intake;
-use super::{BadObject, Bookmark, WatchEvent};
+use super::{BadObject, Bookmark, WatchEvent, table};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::Status;
 use crate::object::header::{self, RawHeader};
@@ -33,6 +36,8 @@ pub(super) struct WatchReader {
     input: Bytes,
     /// What follows an event on its line. It is read before the input, and then nothing else is under way.
     rest: Bytes,
+    /// What else the last event has told. It is given out before anything is read.
+    more: VecDeque<WatchEvent>,
     ended: bool,
     state: State,
 }
@@ -51,21 +56,33 @@ enum State {
 /// What one line turned out to be.
 enum Line {
     /// An event, and how many bytes it took.
-    Event(WatchEvent, usize),
+    Event(Events, usize),
     /// The beginning of an event.
     CutOff,
     /// Nothing that can be used.
     Broken,
 }
 
+/// What an event tells: one thing, and what further rows of its Table add.
+type Events = (WatchEvent, VecDeque<WatchEvent>);
+
 impl WatchReader {
     pub(super) fn new(expected: ExpectedKind, intake: Arc<Intake>, max_frame: usize) -> Self {
-        Self { expected, intake, max_frame, input: Bytes::new(), rest: Bytes::new(), ended: false, state: State::Line }
+        Self {
+            expected,
+            intake,
+            max_frame,
+            input: Bytes::new(),
+            rest: Bytes::new(),
+            more: VecDeque::new(),
+            ended: false,
+            state: State::Line,
+        }
     }
 
     /// Takes the next piece. All events of the piece before have been given out.
     pub(super) fn push(&mut self, piece: Bytes) {
-        debug_assert!(self.input.is_empty() && self.rest.is_empty());
+        debug_assert!(self.input.is_empty() && self.rest.is_empty() && self.more.is_empty());
         self.input = piece;
     }
 
@@ -80,6 +97,9 @@ impl WatchReader {
 
     /// The next event of what was pushed, or `None` if it holds no further one. After [`end`](Self::end) `None` is the end.
     pub(super) fn next_event(&mut self) -> Result<Option<WatchEvent>, Error> {
+        if let Some(event) = self.more.pop_front() {
+            return Ok(Some(event));
+        }
         while !self.rest.is_empty() || !self.input.is_empty() {
             if let Some(event) = self.step()? {
                 return Ok(Some(event));
@@ -100,9 +120,9 @@ impl WatchReader {
             State::Oversized { .. } => return Err(cut_off()),
         };
         match self.read_line(&rest) {
-            Line::Event(event, length) => {
+            Line::Event(events, length) => {
                 self.put_back(rest, length);
-                Ok(Some(event))
+                Ok(Some(self.first_of(events)))
             }
             _ if rest.trim_ascii().is_empty() => Ok(None),
             _ if !looks_like_json(&rest) => Err(not_json()),
@@ -172,9 +192,9 @@ impl WatchReader {
             return self.oversized(line);
         }
         match self.read_line(&line) {
-            Line::Event(event, length) => {
+            Line::Event(events, length) => {
                 self.put_back(line, length);
-                Ok(Some(event))
+                Ok(Some(self.first_of(events)))
             }
             // The rest of a line whose newline has not come.
             _ if !line.ends_with(b"\n") => self.keep_partial(BytesMut::from(&*line)),
@@ -213,8 +233,8 @@ impl WatchReader {
             Some(end) => {
                 self.put_back(line.freeze(), end);
                 match self.read_line(&event) {
-                    _ if event.len() > self.max_frame => too_large(&event).map(Some),
-                    Line::Event(event, _) => Ok(Some(event)),
+                    _ if event.len() > self.max_frame => self.too_large(&event).map(Some),
+                    Line::Event(events, _) => Ok(Some(self.first_of(events))),
                     Line::CutOff | Line::Broken => self.broken(&event),
                 }
             }
@@ -224,6 +244,12 @@ impl WatchReader {
                 Ok(None)
             }
         }
+    }
+
+    /// The first of what an event tells. The rest is next.
+    fn first_of(&mut self, (event, more): Events) -> WatchEvent {
+        self.more = more;
+        event
     }
 
     /// What was taken off the input beyond an event is read next. It is not copied back: a line may hold many events.
@@ -243,8 +269,8 @@ impl WatchReader {
                 self.put_back(line.clone(), end);
                 let event = line.slice(..end);
                 match self.read_line(&event) {
-                    _ if end > self.max_frame => too_large(&event).map(Some),
-                    Line::Event(event, _) => Ok(Some(event)),
+                    _ if end > self.max_frame => self.too_large(&event).map(Some),
+                    Line::Event(events, _) => Ok(Some(self.first_of(events))),
                     Line::CutOff | Line::Broken => self.broken(&event),
                 }
             }
@@ -253,7 +279,7 @@ impl WatchReader {
 
     /// An event is too large. `boundary` has seen its `start`.
     fn begin_to_skip(&mut self, start: &[u8], boundary: Boundary) -> Result<Option<WatchEvent>, Error> {
-        self.state = State::Oversized { event: too_large(start)?, boundary, skipped: start.len() };
+        self.state = State::Oversized { event: self.too_large(start)?, boundary, skipped: start.len() };
         Ok(None)
     }
 
@@ -276,7 +302,7 @@ impl WatchReader {
             return Err(not_json());
         }
         let text = String::from_utf8_lossy(line);
-        let (event_type, header) = header::read_event_start(text.as_bytes());
+        let (event_type, header) = table::read_event_start(&self.expected, text.as_bytes());
         let problem = header::check(line).err().unwrap_or("it is not valid JSON");
         Ok(Some(bad_event(event_type.as_deref(), bad_from_lossy(&header, problem))))
     }
@@ -298,7 +324,7 @@ impl WatchReader {
             return None;
         }
         let taken = line.len() - json.len() + length + 1;
-        Some(Line::Event(self.event(std::str::from_utf8(event_type).ok()?, &header, &json[..length]), taken))
+        Some(Line::Event(self.events(std::str::from_utf8(event_type).ok()?, &header, &json[..length]), taken))
     }
 
     /// Any other form.
@@ -309,47 +335,74 @@ impl WatchReader {
             Err(error) if error.is_eof() && !line.trim_ascii().is_empty() => return Line::CutOff,
             Err(_) => return Line::Broken,
         };
-        let event = match (event.event_type, event.object) {
+        let events = match (event.event_type, event.object) {
             (Some(event_type), Some(object)) => {
                 let json = object.get().as_bytes();
                 match header::read_prefix(json) {
-                    Ok((header, _)) => self.event(&event_type, &header, json),
+                    Ok((header, _)) => self.events(&event_type, &header, json),
                     Err(_) => return Line::Broken,
                 }
             }
             _ if event.kind.as_deref() == Some("Status") => match Status::parse(&line[..length]) {
-                Some(status) => WatchEvent::Error(Error::from_status(status)),
+                Some(status) => (WatchEvent::Error(Error::from_status(status)), VecDeque::new()),
                 None => return Line::Broken,
             },
             _ => return Line::Broken,
         };
-        Line::Event(event, length)
+        Line::Event(events, length)
+    }
+
+    fn events(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> Events {
+        let mut rows = table::events(&self.expected, &self.intake, event_type, header, json).unwrap_or_default();
+        match rows.pop_front() {
+            Some(first) => (first, rows),
+            None => (self.event(event_type, header, json), rows),
+        }
     }
 
     fn event(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> WatchEvent {
-        let version = || ResourceVersion::from(header.resource_version.as_deref().unwrap_or_default());
         match event_type {
-            "ADDED" | "MODIFIED" | "DELETED" => match self.expected.decode(header, json, &self.intake) {
-                Decoded::Object(object) => match event_type {
-                    "ADDED" => WatchEvent::Added(object),
-                    "MODIFIED" => WatchEvent::Modified(object),
-                    _ => WatchEvent::Deleted(object),
-                },
-                Decoded::Bad(object) => bad_event(Some(event_type), object),
-                Decoded::WrongKind(object) => WatchEvent::WrongKind(object),
-            },
-            "BOOKMARK" => match self.expected.decode_bookmark(header) {
-                Ok(initial_events_end) => {
-                    WatchEvent::Bookmark(Bookmark { resource_version: version(), initial_events_end })
-                }
-                Err(object) => WatchEvent::WrongKind(object),
-            },
+            "ADDED" | "MODIFIED" | "DELETED" => change(event_type, self.expected.decode(header, json, &self.intake)),
+            "BOOKMARK" => bookmark(&self.expected, header),
             "ERROR" => WatchEvent::Error(match Status::parse(json) {
                 Some(status) => Error::from_status(status),
                 None => Error::new(ErrorKind::Malformed, "the server sent an ERROR event without a Status"),
             }),
-            _ => WatchEvent::Unknown(version()),
+            _ => WatchEvent::Unknown(version(header)),
         }
+    }
+
+    /// An event above the limit that begins with `start`.
+    fn too_large(&self, start: &[u8]) -> Result<WatchEvent, Error> {
+        if !looks_like_json(start) {
+            return Err(not_json());
+        }
+        let (event_type, header) = table::read_event_start(&self.expected, start);
+        Ok(bad_event(event_type.as_deref(), bad(&header, TOO_LARGE)))
+    }
+}
+
+fn version(header: &RawHeader<'_>) -> ResourceVersion {
+    header.resource_version.as_deref().unwrap_or_default().into()
+}
+
+/// An object was added, changed or deleted.
+pub(super) fn change(event_type: &str, decoded: Decoded) -> WatchEvent {
+    match (event_type, decoded) {
+        ("ADDED", Decoded::Object(object)) => WatchEvent::Added(object),
+        ("MODIFIED", Decoded::Object(object)) => WatchEvent::Modified(object),
+        (_, Decoded::Object(object)) => WatchEvent::Deleted(object),
+        (_, Decoded::Bad(object)) => bad_event(Some(event_type), object),
+        (_, Decoded::WrongKind(object)) => WatchEvent::WrongKind(object),
+    }
+}
+
+pub(super) fn bookmark(expected: &ExpectedKind, header: &RawHeader<'_>) -> WatchEvent {
+    match expected.decode_bookmark(header) {
+        Ok(initial_events_end) => {
+            WatchEvent::Bookmark(Bookmark { resource_version: version(header), initial_events_end })
+        }
+        Err(object) => WatchEvent::WrongKind(object),
     }
 }
 
@@ -360,16 +413,7 @@ fn usual_form(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((event_type, rest[event_type.len()..].strip_prefix(b"\",\"object\":")?))
 }
 
-/// An event above the limit that begins with `start`.
-fn too_large(start: &[u8]) -> Result<WatchEvent, Error> {
-    if !looks_like_json(start) {
-        return Err(not_json());
-    }
-    let (event_type, header) = header::read_event_start(start);
-    Ok(bad_event(event_type.as_deref(), bad(&header, TOO_LARGE)))
-}
-
-fn bad_event(event_type: Option<&str>, object: BadObject) -> WatchEvent {
+pub(super) fn bad_event(event_type: Option<&str>, object: BadObject) -> WatchEvent {
     match event_type {
         Some("DELETED") => WatchEvent::DeletedBad(object),
         _ => WatchEvent::Bad(object),

@@ -108,7 +108,8 @@ impl Index<Object> {
         Self::path(Path::pointer(pointer))
     }
 
-    /// By the uids of the owners.
+    /// By the uids of the owners. (Rows of a [table](crate::ListWatch::table) have their owners elsewhere: [`by`](Self::by)
+    /// finds them.)
     pub fn owner_uid() -> Self {
         Self::path(Path::owner_uids())
     }

@@ -64,6 +64,7 @@ mod store_source;
 mod streaming_list;
 mod streaming_list_faults;
 mod synctrack;
+mod table;
 mod thread_safe_store;
 mod transform;
 mod verify;

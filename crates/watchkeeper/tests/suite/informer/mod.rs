@@ -20,6 +20,7 @@ mod resync;
 mod status;
 mod streams;
 mod sync;
+mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
