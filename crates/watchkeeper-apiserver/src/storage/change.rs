@@ -35,7 +35,7 @@ pub(crate) struct Change {
 }
 
 impl EventType {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
             Self::Modified => "MODIFIED",
@@ -71,16 +71,19 @@ impl Change {
         if let Some((_, _, line)) = lines.iter().flatten().find(|(e, s, _)| *e == event && s == shape) {
             return line.clone();
         }
-        // Who no longer matches is told the last state that did, with this write's version.
-        let line = match (event, &self.before, &self.after) {
-            (EventType::Deleted, Some(before), _) => line(event, kind, &before.stamped(self.revision), shape),
-            (_, _, Some(after)) => line(event, kind, after, shape),
-            _ => Bytes::new(),
-        };
+        let line = self.state(event).map(|state| line(event, kind, &state, shape)).unwrap_or_default();
         if let Some(lines) = lines.as_mut() {
             lines.push((event, shape.clone(), line.clone()));
         }
         line
+    }
+
+    /// The state that an event shows. Who no longer matches is told the last one that did, with this write's version.
+    pub(crate) fn state(&self, event: EventType) -> Option<Arc<Stored>> {
+        match (event, &self.before, &self.after) {
+            (EventType::Deleted, Some(before), _) => Some(Arc::new(before.stamped(self.revision))),
+            (_, _, after) => after.clone(),
+        }
     }
 
     /// Keeps no more lines: who still needs one is late, and probably alone.
