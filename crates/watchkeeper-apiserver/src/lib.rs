@@ -26,6 +26,7 @@
 //! - [`storage`]: where are the objects, and what has happened to them?
 //! - [`kinds`]: which kinds are there?
 //! - [`selectors`]: which objects does a request mean?
+//! - `tables`: how do objects become rows?
 //! - `verbs`: what can be done with objects? One file for each verb.
 //! - `http`: how does a request become an answer?
 //! - [`ApiServer`]: all of it together. Every number that decides something stands in [`defaults`].
@@ -43,6 +44,7 @@ pub mod truth;
 
 mod http;
 mod server;
+mod tables;
 mod verbs;
 
 pub mod defaults;

@@ -152,6 +152,8 @@ impl Events {
     fn old_state(&self, line: &Bytes) -> Option<Bytes> {
         let (_, object) = objects::split(line)?;
         let object: Value = serde_json::from_slice(object).ok()?;
+        // Of a table it is the only row that shows an object.
+        let object = if self.asked.table.is_some() { &object["rows"][0]["object"] } else { &object };
         let metadata = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let revision: u64 = metadata("resourceVersion").parse().ok()?;
         let key = match metadata("namespace") {
@@ -162,7 +164,7 @@ impl Events {
         let journal = self.server.storage.journal_since(0);
         let mut older = journal.iter().rev().filter(|entry| entry.revision < revision && entry.kind.id == kind.id);
         let old = older.find(|entry| *entry.key == *key)?.state.as_ref()?;
-        Some(event_line(EventType::Modified, kind, old, &self.shape()))
+        Some(self.line(EventType::Modified, old))
     }
 
     /// What leads from the present state back to the one at a revision.
@@ -171,11 +173,10 @@ impl Events {
         let kind = &self.asked.kind;
         let Ok(then) = truth.of_kind_at(kind, revision) else { return Vec::new() };
         let now = truth.of_kind(kind);
-        let shape = self.shape();
         let mut lines = Vec::new();
         let is_meant = |object: &Stored| self.asked.filter.as_ref().is_none_or(|filter| filter.matches(object));
         for object in now.objects().filter(|object| is_meant(object) && then.get(object.key()).is_none()) {
-            lines.push((revision, event_line(EventType::Deleted, kind, &object.stamped(revision), &shape)));
+            lines.push((revision, self.line(EventType::Deleted, &object.stamped(revision))));
         }
         for object in then.objects().filter(|object| is_meant(object)) {
             let event = match now.get(object.key()) {
@@ -183,14 +184,22 @@ impl Events {
                 Some(_) => EventType::Modified,
                 None => EventType::Added,
             };
-            lines.push((object.revision(), event_line(event, kind, object, &shape)));
+            lines.push((object.revision(), self.line(event, object)));
         }
         lines.sort_by_key(|(revision, _)| *revision);
         lines.into_iter().map(|(_, line)| line).collect()
     }
 
-    fn shape(&self) -> Shape {
-        Shape { version: self.asked.version.clone(), partial: self.asked.partial }
+    /// A line as the watch would have made it.
+    fn line(&self, event: EventType, object: &Stored) -> Bytes {
+        let kind = &self.asked.kind;
+        match &self.asked.table {
+            Some(table) => table.event(event, kind, object, self.server.clock.timestamp(), false),
+            None => {
+                let shape = Shape { version: self.asked.version.clone(), partial: self.asked.partial };
+                event_line(event, kind, object, &shape)
+            }
+        }
     }
 }
 

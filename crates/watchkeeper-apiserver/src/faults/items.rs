@@ -36,9 +36,11 @@ fn change(items: &mut [Vec<Bytes>], nth: usize, make: impl Fn(&Bytes) -> Vec<Byt
     }
 }
 
-/// A list's bytes before its items, each item, and what is behind them; none, if it is no list.
+/// A list's bytes before its items, or a table's before its rows, each of these, and what is behind them; none, if it is
+/// neither.
 fn split(document: &Bytes) -> Option<(Bytes, Vec<Vec<Bytes>>, Bytes)> {
-    let name = b"\"items\":[";
+    let is_table = document.starts_with(b"{\"kind\":\"Table\",");
+    let name: &[u8] = if is_table { b"\"rows\":[" } else { b"\"items\":[" };
     let mut at = document.windows(name.len()).position(|window| window == name)? + name.len();
     let head = document.slice(..at);
     let mut items = Vec::new();

@@ -54,7 +54,9 @@ pub(super) fn moved_bookmark(line: &[u8], ahead: u64) -> Option<Bytes> {
     let start = text.find(name)? + name.len();
     let end = start + text[start..].find('"')?;
     let version: u64 = text[start..end].parse().ok()?;
-    Some(format!("{}{}{}", &text[..start], version.saturating_add(ahead), &text[end..]).into())
+    // A row of a table says it once more.
+    let moved = format!("{name}{}\"", version.saturating_add(ahead));
+    Some(text.replace(&format!("{name}{version}\""), &moved).into())
 }
 
 #[cfg(test)]

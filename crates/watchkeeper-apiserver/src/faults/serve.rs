@@ -19,6 +19,7 @@ use crate::http::service::{self, verb_of};
 use crate::kinds::Kind;
 use crate::server::Inner;
 use crate::storage::Filter;
+use crate::tables::Table;
 use crate::verbs::filter;
 
 const PAGE: &[u8] =
@@ -31,6 +32,8 @@ pub(super) struct Asked {
     pub(super) kind: Arc<Kind>,
     pub(super) version: String,
     pub(super) partial: bool,
+    /// How objects become rows, if that is asked for.
+    pub(super) table: Option<Table>,
     pub(super) initial_events: bool,
     /// The objects that it means; none, if its selectors are bad.
     pub(super) filter: Option<Filter>,
@@ -63,14 +66,19 @@ impl Asked {
     /// None, if it does not ask for objects, or for none that there could be.
     fn of<B>(server: &Inner, request: &Request<B>) -> Option<Self> {
         let (verb, kind, path, options) = verb_of(server, request.method(), request.uri())?;
-        let partial = matches!(representation(request.headers()), Ok(Representation::Metadata { .. }));
+        let representation = representation(request.headers()).ok();
+        let partial = matches!(representation, Some(Representation::Metadata { .. }));
+        let table = match representation {
+            Some(Representation::Table { beta }) => Table::new(&path.version, &options.include_object, beta).ok(),
+            _ => None,
+        };
         let initial_events = match options.send_initial_events {
             Some(asked) => asked,
             None => matches!(options.resource_version.as_str(), "" | "0"),
         };
         let filter = filter(&kind, path.namespace.as_deref(), path.name.as_deref(), &options).ok();
         let version = path.version;
-        Some(Self { verb, kind, version, partial, filter, initial_events, path: request.uri().to_string() })
+        Some(Self { verb, kind, version, partial, table, filter, initial_events, path: request.uri().to_string() })
     }
 }
 

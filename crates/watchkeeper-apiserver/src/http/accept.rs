@@ -12,6 +12,15 @@ pub(crate) enum Representation {
     Whole,
     /// Only their metadata: `as=PartialObjectMetadata`, or `...List`.
     Metadata { list: bool },
+    /// As rows: `as=Table`. `beta` is the older `v1beta1`, which differs in nothing but its name.
+    Table { beta: bool },
+}
+
+/// One media type of an `Accept` header.
+struct Clause<'a> {
+    media_type: &'a str,
+    quality: f32,
+    parameters: Vec<(&'a str, &'a str)>,
 }
 
 /// The first of the `Accept` header's media types that this server has, as a kube-apiserver chooses.
@@ -20,11 +29,14 @@ pub(crate) fn representation(headers: &HeaderMap) -> Result<Representation, Fail
     if accepted.iter().all(|value| value.trim().is_empty()) {
         return Ok(Representation::Whole);
     }
-    let mut clauses = accepted.iter().flat_map(|value| value.split(',')).filter_map(clause).peekable();
-    if clauses.peek().is_none() {
+    let mut clauses: Vec<Clause<'_>> =
+        accepted.iter().flat_map(|value| value.split(',')).map(Clause::of).filter(Clause::is_json).collect();
+    if clauses.is_empty() {
         return Err(Failure::not_acceptable());
     }
-    clauses.flatten().next().ok_or_else(Failure::unknown_representation)
+    // The best first; of equally good ones those that say what they mean.
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality).then_with(|| a.is_any().cmp(&b.is_any())));
+    clauses.iter().find_map(Clause::representation).ok_or_else(Failure::unknown_representation)
 }
 
 /// Whether the client can read gzip.
@@ -37,27 +49,91 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// One media type with its parameters: nothing if the server has it not, and else the representation, if it has that.
-fn clause(clause: &str) -> Option<Option<Representation>> {
-    let mut parts = clause.split(';').map(str::trim);
-    let media_type = parts.next()?;
-    if !["application/json", "*/*"].iter().any(|known| media_type.eq_ignore_ascii_case(known)) {
-        return None;
+impl<'a> Clause<'a> {
+    fn of(clause: &'a str) -> Self {
+        let mut parts = clause.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default();
+        let parameters: Vec<(&str, &str)> = parts
+            .filter_map(|parameter| parameter.split_once('='))
+            .map(|(name, value)| (name.trim(), value.trim()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let quality = parameters.iter().rev().find(|(name, _)| *name == "q");
+        // What is no number is 0 to Go.
+        let quality = quality.map_or(1.0, |(_, value)| value.parse().unwrap_or(0.0));
+        Self { media_type, quality, parameters }
     }
-    let (mut shown_as, mut group, mut version) = ("", "", "");
-    for (name, value) in parts.filter_map(|parameter| parameter.split_once('=')) {
-        match name.trim() {
-            "as" => shown_as = value.trim(),
-            "g" => group = value.trim(),
-            "v" => version = value.trim(),
-            _ => {}
+
+    fn is_any(&self) -> bool {
+        self.media_type == "*/*"
+    }
+
+    fn is_json(&self) -> bool {
+        self.is_any() || self.media_type.eq_ignore_ascii_case("application/json")
+    }
+
+    /// The representation that it means, if the server has it.
+    fn representation(&self) -> Option<Representation> {
+        let last = |name: &str| {
+            let found = self.parameters.iter().rev().find(|(parameter, _)| *parameter == name);
+            found.map(|(_, value)| *value)
+        };
+        let is_unknown = |name: &str, known: &str| last(name).is_some_and(|value| value != known);
+        if is_unknown("stream", "watch") || is_unknown("sv", "v1") {
+            return None;
+        }
+        match (last("as"), last("g"), last("v")) {
+            (None, None, None) => Some(Representation::Whole),
+            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => {
+                Some(Representation::Metadata { list: false })
+            }
+            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
+                Some(Representation::Metadata { list: true })
+            }
+            (Some("Table"), Some("meta.k8s.io"), Some(version @ ("v1" | "v1beta1"))) => {
+                Some(Representation::Table { beta: version == "v1beta1" })
+            }
+            _ => None,
         }
     }
-    Some(match (shown_as, group, version) {
-        ("", _, _) => Some(Representation::Whole),
-        ("PartialObjectMetadata", "meta.k8s.io", "v1") => Some(Representation::Metadata { list: false }),
-        ("PartialObjectMetadataList", "meta.k8s.io", "v1") => Some(Representation::Metadata { list: true }),
-        // Tables come later; until then a client that also takes plain JSON gets that.
-        _ => None,
-    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_first_clause_that_the_server_has_is_chosen() {
+        const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let chosen = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_str(accept).expect("a header"));
+            representation(&headers)
+        };
+        let (whole, table) = (Ok(Representation::Whole), Ok(Representation::Table { beta: false }));
+        assert_eq!(chosen(TABLE), table);
+        assert_eq!(chosen(&format!("{TABLE},application/json")), table);
+        assert_eq!(chosen("*/*;as=Table;v=v1;g=meta.k8s.io"), table);
+        assert_eq!(chosen(&format!("application/json;q=0.1,{TABLE};q=0.5")), table);
+        assert_eq!(chosen(&format!("{TABLE};q=0.5,application/json")), whole);
+        assert_eq!(chosen(&format!("{};q=x", TABLE)), table);
+        assert_eq!(chosen("application/json;as=Table;v=v2;g=meta.k8s.io, application/json"), whole);
+        let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        assert_eq!(chosen(&format!("{},{beta}", TABLE.replace("v1", "v2"))), Ok(Representation::Table { beta: true }));
+        assert_eq!(chosen("application/json;as="), whole);
+        for refused in [
+            "application/json;as=Table;v=v1",
+            "application/json;v=v1",
+            "application/json;as=Foo;v=v1;g=meta.k8s.io",
+            "application/json;as=Table;v=v1;g=meta.k8s.io;stream=foo",
+            "application/json;sv=v2",
+            "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
+            "application/*",
+            "text/html",
+        ] {
+            assert_eq!(chosen(refused).expect_err(refused).code(), 406);
+        }
+    }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) grace_period_seconds: Option<i64>,
     pub(crate) propagation_policy: Option<String>,
     pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) include_object: String,
     pub(crate) verbose: bool,
     pub(crate) exclude: Vec<String>,
 }
@@ -59,6 +60,7 @@ impl Options {
             "sendInitialEvents" => self.send_initial_events = Some(boolean(value)),
             "propagationPolicy" => self.propagation_policy = Some(value.to_owned()),
             "orphanDependents" => self.orphan_dependents = Some(boolean(value)),
+            "includeObject" => self.include_object = value.to_owned(),
             "verbose" => self.verbose = true,
             // Zero and less are no limit, and no timeout.
             "limit" => self.limit = usize::try_from(integer(value)?).unwrap_or(0),

@@ -35,6 +35,10 @@ impl Document {
         &self.0
     }
 
+    pub(crate) fn into_value(self) -> Value {
+        self.0
+    }
+
     pub(crate) fn map(&self) -> &Map<String, Value> {
         // `new` makes nothing else.
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);

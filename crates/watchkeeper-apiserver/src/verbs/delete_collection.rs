@@ -1,10 +1,8 @@
 //! `DELETE` of a collection: of each object that a list with the same options shows.
 
-use http::StatusCode;
-
 use super::Call;
 use super::delete::{DeleteOptions, delete};
-use super::list::{document, select};
+use super::list::{select, shown};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
 
@@ -19,5 +17,5 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
             Ok(_) => {}
         }
     }
-    Ok(Answer::parts(StatusCode::OK, document(&call.kind, &call.shape(), &page, &items)))
+    shown(&call, &page, &items)
 }

@@ -45,7 +45,16 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
         )));
     }
     let (page, items) = select(&mut call).await?;
-    Ok(Answer::parts(StatusCode::OK, document(&call.kind, &call.shape(), &page, &items)))
+    shown(&call, &page, &items)
+}
+
+/// An answer with a list of objects.
+pub(super) fn shown(call: &Call, page: &Page, items: &[Arc<Stored>]) -> Result<Answer, Failure> {
+    let parts = match call.table()? {
+        Some(table) => table.list(&call.kind, &metadata(page), items, call.server.clock.timestamp()),
+        None => document(&call.kind, &call.shape(), page, items),
+    };
+    Ok(Answer::parts(StatusCode::OK, parts))
 }
 
 /// The objects that a list shows, or that a deletion of a collection deletes.
@@ -125,7 +134,7 @@ impl At {
 }
 
 /// The parts of a list document, in the order in which a kube-apiserver writes it. Objects are not copied.
-pub(super) fn document(kind: &Arc<Kind>, shape: &Shape, page: &Page, items: &[Arc<Stored>]) -> Vec<Bytes> {
+fn document(kind: &Arc<Kind>, shape: &Shape, page: &Page, items: &[Arc<Stored>]) -> Vec<Bytes> {
     let version = shape.version_of(kind);
     let mut parts: Vec<Bytes> = Vec::with_capacity(items.len() * 2 + 2);
     let custom = kind.custom && !shape.partial;

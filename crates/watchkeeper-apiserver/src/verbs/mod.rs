@@ -54,6 +54,7 @@ use crate::kinds::{Kind, Version};
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::server::Inner;
 use crate::storage::{Filter, Shape, Stored};
+use crate::tables::Table;
 
 /// A request for a resource, with everything read that it brought along.
 pub(crate) struct Call {
@@ -108,6 +109,14 @@ impl Call {
         Shape { version: self.version.clone(), partial: matches!(self.representation, Representation::Metadata { .. }) }
     }
 
+    /// How objects become rows, if that is asked for.
+    pub(crate) fn table(&self) -> Result<Option<Table>, Failure> {
+        match self.representation {
+            Representation::Table { beta } => Table::new(&self.version, &self.options.include_object, beta).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// An answer with one object.
     pub(crate) fn shown(&self, status: StatusCode, object: &Stored) -> Result<Answer, Failure> {
         if self.representation == (Representation::Metadata { list: true }) {
@@ -116,7 +125,10 @@ impl Call {
                 self.kind.kind
             )));
         }
-        Ok(Answer::json(status, self.shape().apply(&self.kind, object)))
+        Ok(match self.table()? {
+            Some(table) => Answer::json(status, table.one(&self.kind, object, self.server.clock.timestamp())),
+            None => Answer::json(status, self.shape().apply(&self.kind, object)),
+        })
     }
 }
 

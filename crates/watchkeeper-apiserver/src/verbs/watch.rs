@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use tokio::time::Instant;
 
-use super::watch_stream::{Bookmarks, WatchStream};
+use super::watch_stream::{Bookmarks, TableEvents, WatchStream};
 use super::{Call, reach};
 use crate::clock::later;
 use crate::defaults::{LAST_BOOKMARK, WATCH_TIMEOUT};
@@ -52,6 +52,7 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
             };
         }
     };
+    let table = call.table()?.map(TableEvents::new);
     let timeout = options.timeout.unwrap_or_else(|| server.random.jittered(WATCH_TIMEOUT, 2.0));
     let deadline = later(started, timeout);
     let bookmarks = options.allow_watch_bookmarks.then(|| Bookmarks {
@@ -63,6 +64,7 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
         server: server.clone(),
         kind: call.kind.clone(),
         shape: call.shape(),
+        table,
         subscription,
         after: after.unwrap_or_default(),
         bookmarks,

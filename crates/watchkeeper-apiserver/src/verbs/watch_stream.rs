@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::clock::later;
 use crate::kinds::Kind;
 use crate::server::Inner;
-use crate::storage::{Delivery, EventType, Shape, Subscription, event_line};
+use crate::storage::{Delivery, EventType, Shape, Stored, Subscription, event_line};
+use crate::tables::{Bookmark, Table};
 
 /// When bookmarks are due.
 pub(super) struct Bookmarks {
@@ -23,11 +24,20 @@ pub(super) struct Bookmarks {
     pub(super) next: Instant,
 }
 
+/// A watch that shows rows. Its lines are made for it alone: they say how old the objects are.
+pub(super) struct TableEvents {
+    table: Table,
+    /// The columns stand in the first line.
+    columns_due: bool,
+}
+
 /// The state of a watch.
 pub(super) struct WatchStream {
     pub(super) server: Arc<Inner>,
     pub(super) kind: Arc<Kind>,
     pub(super) shape: Shape,
+    /// Set, if objects are shown as rows.
+    pub(super) table: Option<TableEvents>,
     pub(super) subscription: Subscription,
     /// Changes up to here are known to the client, even if they have not happened yet.
     pub(super) after: u64,
@@ -47,7 +57,10 @@ impl WatchStream {
             return None;
         }
         if let Some(object) = self.subscription.initial.pop_front() {
-            return Some(event_line(EventType::Added, &self.kind, &object, &self.shape));
+            return Some(match &mut self.table {
+                Some(table) => table.line(EventType::Added, &self.kind, &object, &self.server),
+                None => event_line(EventType::Added, &self.kind, &object, &self.shape),
+            });
         }
         if let Some(bookmarks) = &mut self.bookmarks
             && std::mem::take(&mut bookmarks.initial_end)
@@ -85,29 +98,52 @@ impl WatchStream {
         }
     }
 
-    fn line(&self, delivery: &Delivery) -> Bytes {
-        delivery.change.line(delivery.event, &self.kind, &self.shape)
+    fn line(&mut self, delivery: &Delivery) -> Bytes {
+        let Delivery { event, change } = delivery;
+        match &mut self.table {
+            Some(table) => match change.state(*event) {
+                Some(object) => table.line(*event, &self.kind, &object, &self.server),
+                None => Bytes::new(),
+            },
+            None => change.line(*event, &self.kind, &self.shape),
+        }
     }
 
     /// An object that has nothing but a version, and the mark of the end of the initial events.
-    fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
-        let annotations = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
+    fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
         let (kind, api_version) = match self.shape.partial {
             true => ("PartialObjectMetadata", "meta.k8s.io/v1"),
             false => (self.kind.kind.as_str(), self.shape.version_of(&self.kind).api_version.as_str()),
         };
-        let version = format!(r#""resourceVersion":"{revision}""#);
         let custom = self.kind.custom && !self.shape.partial;
-        let metadata = match (initial_end, custom) {
-            (false, _) => version,
-            (true, false) => format!("{version},{annotations}"),
-            (true, true) => format!("{annotations},{version}"),
+        let metadata = bookmark_metadata(revision, initial_end, custom);
+        let object = match custom {
+            false => format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata}}}"#),
+            true => format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{metadata}}}"#),
         };
-        let head = match custom {
-            false => format!(r#""kind":"{kind}","apiVersion":"{api_version}""#),
-            true => format!(r#""apiVersion":"{api_version}","kind":"{kind}""#),
-        };
-        format!("{{\"type\":\"BOOKMARK\",\"object\":{{{head},\"metadata\":{{{metadata}}}}}}}\n").into()
+        match &mut self.table {
+            Some(table) => {
+                let metadata = bookmark_metadata(revision, initial_end, false);
+                table.bookmark(&self.kind, Bookmark { revision, metadata: &metadata, object: &object }, &self.server)
+            }
+            None => format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into(),
+        }
+    }
+}
+
+impl TableEvents {
+    pub(super) fn new(table: Table) -> Self {
+        Self { table, columns_due: true }
+    }
+
+    fn line(&mut self, event: EventType, kind: &Arc<Kind>, object: &Stored, server: &Inner) -> Bytes {
+        let columns = std::mem::take(&mut self.columns_due);
+        self.table.event(event, kind, object, server.clock.timestamp(), columns)
+    }
+
+    fn bookmark(&mut self, kind: &Arc<Kind>, bookmark: Bookmark<'_>, server: &Inner) -> Bytes {
+        let columns = std::mem::take(&mut self.columns_due);
+        self.table.bookmark(kind, bookmark, server.clock.timestamp(), columns)
     }
 }
 
@@ -122,5 +158,15 @@ impl Bookmarks {
         let now = Instant::now();
         self.last = self.last.filter(|last| *last > now);
         self.next = later(now, pause);
+    }
+}
+
+/// The metadata of a bookmark; that of custom objects is sorted.
+fn bookmark_metadata(revision: u64, initial_end: bool, sorted: bool) -> String {
+    let annotations = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
+    match (initial_end, sorted) {
+        (false, _) => format!(r#"{{"resourceVersion":"{revision}"}}"#),
+        (true, false) => format!(r#"{{"resourceVersion":"{revision}",{annotations}}}"#),
+        (true, true) => format!(r#"{{{annotations},"resourceVersion":"{revision}"}}"#),
     }
 }

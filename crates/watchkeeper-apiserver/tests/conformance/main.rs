@@ -11,5 +11,6 @@ mod hostile;
 mod lists;
 mod representations;
 mod selectors;
+mod tables;
 mod watches;
 mod writes;
