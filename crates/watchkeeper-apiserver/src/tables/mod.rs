@@ -9,6 +9,23 @@
 //! - `layout`: which cells a kind's rows have; `columns`: what stands above them; `filled`: what is not in the object, and
 //!   would be on a real server.
 //!
+//! ```
+//! use http_body_util::{BodyExt, Empty};
+//! use tower::ServiceExt;
+//! use watchkeeper_apiserver::ApiServer;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let request = http::Request::get("/api/v1/namespaces/default?includeObject=None")
+//!     .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+//!     .body(Empty::<bytes::Bytes>::new())?;
+//! let response = ApiServer::new().service().oneshot(request).await?;
+//! let body = response.into_body().collect().await?.to_bytes();
+//! let table: serde_json::Value = serde_json::from_slice(&body)?;
+//! assert_eq!(table["columnDefinitions"][1]["name"], "Status");
+//! assert_eq!(table["rows"][0]["cells"][1], "Active");
+//! # Ok(()) }
+//! ```
+//!
 //! Counterparts: `asTable` in `k8s.io/apiserver/pkg/endpoints/handlers/response.go`, and the printers of
 //! `k8s.io/kubernetes/pkg/printers`.
 
