@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         Some("program") => program::run(),
         Some("soak") => soak(),
         Some("model") => model(),
-        Some("ci") => cargo("test", &["--workspace"], &[]) && check() && examples() && program::run() && soak() && model(),
+        Some("ci") => {
+            cargo("test", &["--workspace"], &[]) && check() && examples() && program::run() && soak() && model()
+        }
         Some("perf") => perf::run(std::env::args().any(|argument| argument == "--times")),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");

@@ -183,7 +183,8 @@ pub const MIN_RESYNC_PERIOD: Duration = Duration::from_secs(1);
 pub const HANDLER_PANIC_PAUSE: Duration = Duration::from_secs(1);
 /// How long one waits for an informer's first list without progress.
 pub const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often in a row a server may say that a first list is not to be had (401, 403, 404) before those who wait are told.
+/// How often in a row a server may say that a first list is not to be had (400, 401, 403, 404, 422) before those who wait
+/// are told.
 pub const SYNC_REFUSALS: u32 = 3;
 /// How long an informer runs on when nobody needs it any more.
 pub const LINGER: Duration = Duration::from_secs(30);

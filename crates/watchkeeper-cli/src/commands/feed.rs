@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use watchkeeper::{Cached, Error, Event, Gap, Lister, SharedInformer, TableColumns};
 
@@ -59,6 +59,8 @@ pub struct Source {
     pub informer: SharedInformer<Value>,
     /// What the server calls its columns.
     columns: TableColumns,
+    /// What the server has said no with.
+    refused: watch::Receiver<Option<Error>>,
     resource: Arc<Resource>,
     is_table: bool,
 }
@@ -88,8 +90,14 @@ impl Feed {
             }
             let columns = source.columns();
             let (gaps, page_size) = (sender.clone(), options.page_size);
+            let (refuse, refused) = watch::channel(None);
             let informer = SharedInformer::builder(source)
                 .kind(target.resource.api.kind.as_str())
+                .on_watch_error(move |error| {
+                    if is_refusal(error) {
+                        refuse.send_replace(Some(error.clone()));
+                    }
+                })
                 .reflector(move |mut reflector| {
                     if let Some(size) = page_size {
                         reflector = reflector.page_size(size).streaming_lists(false);
@@ -100,7 +108,7 @@ impl Feed {
                 })
                 .build();
             let resource = Arc::new(resource(&target));
-            sources.push(Source { target, informer, columns, resource, is_table });
+            sources.push(Source { target, informer, columns, refused, resource, is_table });
         }
         Ok((Self { sources }, receiver, sender))
     }
@@ -111,10 +119,15 @@ impl Feed {
             let mut events = source.informer.events()?;
             source.informer.start(token.clone())?;
             let (sender, teller) = (sender.clone(), source.teller());
+            let informer_synced = source.synced();
             tokio::spawn(async move {
                 let handle = events.handle().clone();
                 let mut initial = Vec::new();
-                let synced = handle.synced();
+                // Only the informer gives up: the stream would wait for ever.
+                let synced = async {
+                    informer_synced.await?;
+                    handle.synced().await
+                };
                 tokio::pin!(synced);
                 loop {
                     tokio::select! {
@@ -215,9 +228,23 @@ impl Source {
         objects.into_iter().map(|object| teller.state(ChangeType::Added, now, &object, None)).collect()
     }
 
-    /// Waits until it has a copy of everything.
-    pub async fn synced(&self) -> Outcome<Lister<Value>> {
-        Ok(self.informer.synced().await?)
+    /// Waits until it has a copy of everything. An informer gives a server that says no a few chances; somebody at a
+    /// terminal wants to know at once.
+    pub fn synced(&self) -> impl Future<Output = Result<Lister<Value>, Error>> + use<> {
+        let (informer, mut refused) = (self.informer.clone(), self.refused.clone());
+        async move {
+            let refusal = async {
+                match refused.wait_for(Option::is_some).await {
+                    Ok(error) => error.clone(),
+                    Err(_) => None,
+                }
+            };
+            tokio::select! {
+                biased;
+                lister = informer.synced() => lister,
+                Some(error) = refusal => Err(error),
+            }
+        }
     }
 
     /// Where a field of the object is in what is kept.
@@ -247,7 +274,13 @@ impl Teller {
         Change { cause: event.cause(), ..self.state(change, now, event.object(), old) }
     }
 
-    fn state(&self, change: ChangeType, time: Timestamp, object: &Cached<Value>, old: Option<&Cached<Value>>) -> Change {
+    fn state(
+        &self,
+        change: ChangeType,
+        time: Timestamp,
+        object: &Cached<Value>,
+        old: Option<&Cached<Value>>,
+    ) -> Change {
         let cells = match self.is_table {
             // A row that cannot be read is shown without its cells.
             true => object.view::<Cells>().map(|row| row.cells).unwrap_or_default(),
@@ -269,6 +302,11 @@ impl Teller {
             cells,
         }
     }
+}
+
+/// Trying again will not help, until somebody does something about it.
+fn is_refusal(error: &Error) -> bool {
+    error.is_unauthorized() || error.is_forbidden() || error.is_not_found() || error.is_invalid_request()
 }
 
 fn resource(target: &Target) -> Resource {

@@ -60,7 +60,8 @@ pub struct Options {
 /// Prints what there is.
 pub async fn run(options: Options, color: Color) -> Outcome {
     if options.watch {
-        return watch::run(watch::Options::of_get(options.words, options.scope, options.show, options.access), color).await;
+        return watch::run(watch::Options::of_get(options.words, options.scope, options.show, options.access), color)
+            .await;
     }
     if options.show.output.is_for_watch_only() {
         return Err(Failure::usage("`get` shows one state, and -o diff what changes")
@@ -147,8 +148,9 @@ const FIELD: &str = "field";
 /// A field, as a JSON pointer, and its value.
 fn parse_index(text: &str) -> Outcome<(String, String)> {
     let wrong = || {
-        Failure::usage(format!("{text:?} is no FIELD=VALUE"))
-            .try_this("for example: --index .spec.nodeName=node-1 or --index '/metadata/labels/app.kubernetes.io~1name=web'")
+        Failure::usage(format!("{text:?} is no FIELD=VALUE")).try_this(
+            "for example: --index .spec.nodeName=node-1 or --index '/metadata/labels/app.kubernetes.io~1name=web'",
+        )
     };
     let (field, value) = text.split_once('=').ok_or_else(wrong)?;
     let pointer = match field.strip_prefix('/') {

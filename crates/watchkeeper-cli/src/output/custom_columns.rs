@@ -22,6 +22,7 @@ impl CustomColumns {
     }
 
     /// The row of an object. Several values stand apart by commas; what is not there, or does not fit, is `<none>`.
+    /// Lists and maps are JSON, where kubectl has the notation of Go.
     pub(super) fn row(&self, object: &Value) -> Row {
         self.columns.iter().map(|(_, template)| cell(template, object)).collect()
     }

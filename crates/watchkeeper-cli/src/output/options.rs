@@ -28,6 +28,9 @@ pub(crate) struct PrintOptions {
     pub(crate) output_watch_events: bool,
     /// Show every change, also those of which nobody sees anything: versions, managed fields, heartbeats.
     pub(crate) all_changes: bool,
+    /// JSON and YAML have `metadata.managedFields`, which are left out otherwise, as in kubectl. Lines of JSON, and what
+    /// jsonpaths look at, have them in any case.
+    pub(crate) show_managed_fields: bool,
     /// Show the values of secrets.
     pub(crate) show_secrets: bool,
     /// Paint.

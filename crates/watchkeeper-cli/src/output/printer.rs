@@ -293,10 +293,19 @@ impl Printer {
     /// The object as it may be seen.
     fn visible<'a>(&self, change: &'a Change) -> Result<Cow<'a, Value>, PrintError> {
         let object = change.object()?;
-        match self.options.show_secrets {
-            true => Ok(Cow::Borrowed(object)),
-            false => Ok(secrets::mask(&change.resource, object, None)),
+        let mut visible = match self.options.show_secrets {
+            true => Cow::Borrowed(object),
+            false => secrets::mask(&change.resource, object, None),
+        };
+        let leaves_out =
+            matches!(self.options.format, Format::Json | Format::Yaml) && !self.options.show_managed_fields;
+        if leaves_out
+            && visible["metadata"].get("managedFields").is_some()
+            && let Some(metadata) = visible.to_mut().get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("managedFields");
         }
+        Ok(visible)
     }
 
     /// Makes room for all rows that come at once.

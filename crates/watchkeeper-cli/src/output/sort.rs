@@ -1,9 +1,10 @@
 //! What does `--sort-by` mean?
 //!
 //! The first value that a jsonpath finds is what an object is sorted by. As in kubectl, numbers sort as numbers,
-//! quantities by how much they are, other texts naturally (`web-9` before `web-10`), and objects without the value come
-//! first. Unlike there, texts sort as quantities only if all of them are some: an order that depends on the pair is none.
-//! Times sort as times on the same condition.
+//! quantities by how much they are, and objects without the value come first. Other texts sort naturally, `web-9` before
+//! `web-10`; of kubectl's versions, some do so and some sort by bytes. Texts sort as quantities only if all of them are
+//! some, where kubectl asks for each pair anew: an order that depends on the pair is none. Times sort as times on the
+//! same condition.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -149,7 +150,8 @@ fn natural(left: &str, right: &str) -> Ordering {
         } else if x == y {
             (a, b) = (&a[1..], &b[1..]);
         } else {
-            return x.cmp(&y);
+            // A number comes before everything else: `ab1` before `ab-1`.
+            return y.is_ascii_digit().cmp(&x.is_ascii_digit()).then(x.cmp(&y));
         }
     }
 }
@@ -181,7 +183,7 @@ mod tests {
             json!([2, 10, 10.5, 9_007_199_254_740_993_i64, 9_007_199_254_740_994_i64]),
             json!(["100m", "1", "1500m", "1Ki", "1Mi", "1G", "1Gi"]),
             json!(["2026-11-16T06:50:12+02:00", "2026-11-16T05:50:12Z", "2026-11-16T05:50:12.5Z"]),
-            json!(["web-1", "web-02", "web-2a", "web-10", "zoo"]),
+            json!(["web1", "web-1", "web-02", "web-2a", "web-10", "zoo"]),
             json!([null, false, true, 3, "a"]),
         ];
         for case in cases {

@@ -312,6 +312,16 @@ fn a_listing_is_a_list_unless_one_object_was_named() {
 }
 
 #[test]
+fn managed_fields_are_left_out_of_documents_only() {
+    let object = || json!({"metadata": {"name": "web", "managedFields": [{"manager": "kubectl"}]}});
+    let shows = |options| watched(options, &[], vec![change(ChangeType::Added, pods(), object())]).contains("manager");
+    let documents = ["json", "yaml"].map(|format| shows(options(format)));
+    let asked = ["json", "yaml"].map(|format| shows(PrintOptions { show_managed_fields: true, ..options(format) }));
+    let others = ["jsonl", "jsonpath={.metadata}"].map(|format| shows(options(format)));
+    assert_eq!((documents, asked, others), ([false; 2], [true; 2], [true; 2]));
+}
+
+#[test]
 fn a_jsonpath_is_exact_for_programs_and_harmless_on_a_terminal() {
     let hostile = || vec![pod_change(ChangeType::Added, "web", "a\n\x1b[2J\u{202e}")];
     assert_eq!(watched(options("jsonpath={.status.phase}"), &[], hostile()), "a\n\x1b[2J\u{202e}\n");

@@ -78,10 +78,10 @@ fn write_scalar(text: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// Text of several lines that can be written line by line: nothing to escape, no line that begins or ends with a space
+/// Text with line feeds that can be written line by line: nothing to escape, no line that begins or ends with a space
 /// where that would be lost or change the meaning.
 fn is_block(text: &str) -> bool {
-    text.trim_end_matches('\n').contains('\n')
+    text.contains('\n')
         && !text.starts_with([' ', '\t', '\n'])
         && !text.chars().any(|character| is_unsafe(character) && character != '\n')
         && text.lines().all(|line| !line.ends_with([' ', '\t']) && !line.starts_with('\t'))
@@ -129,38 +129,29 @@ fn escape_yaml(quoted: &str) -> String {
 
 /// No reader of any version of YAML takes it for anything but this text. Rather too narrow than too wide.
 fn is_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
-    let word = |character: char| {
-        character.is_alphanumeric()
-            || matches!(character, '_' | '/' | '.' | '-' | ' ' | '=' | ',' | '(' | ')' | '+' | '%' | ';' | '$')
-    };
-    let colons = |at: usize| text.as_bytes().get(at + 1).is_some_and(|next| !next.is_ascii_whitespace());
-    (first.is_alphabetic() || first == '/')
+    let begins = text.starts_with(|first: char| first.is_alphabetic() || first == '/');
+    (begins && !is_word_of_yaml(text) || is_address(text) || is_amount(text))
         && !text.ends_with(' ')
-        && text.char_indices().all(|(at, character)| {
-            word(character)
-                || matches!(
-                    character,
-                    ':' | '@'
-                        | '"'
-                        | '\''
-                        | '['
-                        | ']'
-                        | '{'
-                        | '}'
-                        | '<'
-                        | '>'
-                        | '|'
-                        | '*'
-                        | '&'
-                        | '?'
-                        | '!'
-                        | '~'
-                        | '\\'
-                        | '^'
-                ) && (character != ':' || colons(at))
-        })
-        && !is_word_of_yaml(text)
+        && text.chars().all(|character| character.is_alphanumeric() || PLAIN.contains(character))
+        // Here begins a comment, or the value of a field.
+        && !text.contains(" #")
+        && !text.contains(": ")
+        && !text.ends_with(':')
+}
+
+/// What a plain text may have besides letters and digits, behind its first character.
+const PLAIN: &str = " _/.-=,()+%;$:@\"'[]{}<>|*&?!~\\^#";
+
+/// An IPv4 address: too many dots for a number.
+fn is_address(text: &str) -> bool {
+    text.split('.').count() == 4
+        && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// A quantity whose suffix no number has: `500m`, `10Gi`.
+fn is_amount(text: &str) -> bool {
+    let suffix = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    suffix.len() < text.len() && matches!(suffix, "m" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei")
 }
 
 /// Words that some reader takes for a truth, nothing, or a number.
@@ -186,7 +177,7 @@ mod tests {
             "spec": {"containers": [{"args": ["-v", "2", "--flag=x"], "image": "nginx:1.27", "env": []}], "empty": {}},
             "data": {"conf": "a: 1\n\n  b: 2\n", "tail": "x\ny", "kept": "x\ny\n\n", "odd": " x\ny"},
             "nested": [[1, 2], [], [{"a": null}]],
-            "words": ["yes", "1e3", "0x1f", "12:30", "~", "- a", "a: b", "a #b", "", " a", "2026-11-16T06:50:12Z", "10Gi"],
+            "words": ["yes", "1e3", "0x1f", "12:30", "~", "- a", "a: b", "a #b", "", " a", "2026-11-16T06:50:12Z", "10Gi", "10.0.0.7", "1.5", "http://x/y?z=1#f", "line\n"],
         });
         insta::assert_snapshot!(document(&value));
     }

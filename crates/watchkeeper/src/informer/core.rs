@@ -298,7 +298,11 @@ impl Core {
     /// A cycle of list and watch has ended with an error.
     pub(super) fn watch_failed(&self, partition: usize, error: &Error) {
         let refusals = &self.partitions[partition].refusals;
-        if error.is_unauthorized() || error.is_forbidden() || error.is_not_found() {
+        // To an older server a streaming list is no valid request, but then pages are tried before this is called: what is
+        // wrong is the list itself, a selector most often.
+        let is_refusal =
+            error.is_unauthorized() || error.is_forbidden() || error.is_not_found() || error.is_invalid_request();
+        if is_refusal {
             refusals.fetch_add(1, Relaxed);
         } else {
             refusals.store(0, Relaxed);

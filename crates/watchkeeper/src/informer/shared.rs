@@ -133,7 +133,7 @@ impl<K> SharedInformer<K> {
 
     /// Waits for the first list, and gives a lister.
     ///
-    /// That fails if the server refuses it three times (401, 403, 404), or if there is no progress for
+    /// That fails if the server refuses it three times (400, 401, 403, 404, 422), or if there is no progress for
     /// [a while](InformerBuilder::sync_timeout), with an error that says what is wrong and what to do; and if the informer is
     /// stopped. Of several namespaces, progress is what comes of those that have not had their list. Otherwise it goes on trying, and this can be called again.
     pub async fn synced(&self) -> Result<Lister<K>, Error> {

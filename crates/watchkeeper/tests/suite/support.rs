@@ -297,6 +297,10 @@ pub fn forbidden() -> Error {
     Error::api(403, "Forbidden", "pods is forbidden")
 }
 
+pub fn invalid() -> Error {
+    Error::api(400, "BadRequest", "unable to parse requirement")
+}
+
 pub fn cut() -> Error {
     Error::new(ErrorKind::Disconnected, "connection reset by peer")
 }

@@ -43,7 +43,8 @@ impl FromStr for Until {
             }
             ("jsonpath", Some(rest)) if !rest.is_empty() => {
                 let (path, value) = split_path(rest);
-                let template = Template::parse(path).map_err(|error| format!("the jsonpath cannot be read: {error}"))?;
+                let template =
+                    Template::parse(path).map_err(|error| format!("the jsonpath cannot be read: {error}"))?;
                 Ok(Self::Path(template, value.map(str::to_owned)))
             }
             _ => Err(format!(
@@ -73,7 +74,10 @@ impl Until {
                 let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
                 conditions.into_iter().flatten().any(|condition| {
                     let is = |name: &str, wanted: &str| {
-                        condition.get(name).and_then(Value::as_str).is_some_and(|text| text.eq_ignore_ascii_case(wanted))
+                        condition
+                            .get(name)
+                            .and_then(Value::as_str)
+                            .is_some_and(|text| text.eq_ignore_ascii_case(wanted))
                     };
                     is("type", kind) && is("status", status)
                 })
@@ -181,7 +185,9 @@ mod tests {
 
     #[test]
     fn hostile_objects_meet_nothing() {
-        for object in [json!(null), json!([]), json!({"status": {"conditions": 7}}), json!({"status": {"conditions": [1]}})] {
+        for object in
+            [json!(null), json!([]), json!({"status": {"conditions": 7}}), json!({"status": {"conditions": [1]}})]
+        {
             assert!(!until("condition=Ready").is_met_by(&object));
             assert!(!until("jsonpath={.status.phase}=Running").is_met_by(&object));
         }

@@ -6,7 +6,8 @@
 //!
 //! As with kubectl's default, a path that is not there finds nothing. Beyond kubectl, an index past the end of a list
 //! finds nothing too, so that one object with a shorter list does not end a watch; a filter may hold a comma or a
-//! bracket; and a comparison of things that cannot be compared is false, not an error.
+//! bracket; names in brackets may have double quotes; a comparison of things that cannot be compared is false, not an
+//! error; and `{.}` is the whole object.
 
 mod compare;
 mod evaluate;

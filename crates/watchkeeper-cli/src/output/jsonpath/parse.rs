@@ -356,6 +356,8 @@ fn slice(text: &str) -> Option<Slice> {
     }
     match (first, second) {
         ("*", None) => Some(Slice::Range(None, None, 1)),
+        // So it is in kubectl.
+        ("", None) => Some(Slice::Index(0)),
         (index, None) => Some(Slice::Index(index.parse().ok()?)),
         (from, Some(to)) => {
             let step = number(third.unwrap_or_default())?.unwrap_or(1);

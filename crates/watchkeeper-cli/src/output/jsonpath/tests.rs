@@ -68,6 +68,7 @@ fn slices_count_from_both_ends() {
         ("{.numbers[0,2]}", "10 12"),
         ("{.numbers[3:1]}", ""),
         ("{.numbers[9]}", ""),
+        ("{.numbers[]}", "10"),
         ("{.numbers[-9]}", ""),
         ("{.numbers}", "[10,11,12,13,14]"),
     ]);

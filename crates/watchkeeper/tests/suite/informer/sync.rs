@@ -3,7 +3,7 @@
 use watchkeeper::{ErrorKind, HandlerOptions, Scripted, ScriptedList, ScriptedWatch};
 
 use super::*;
-use crate::support::{forbidden, internal, key, overloaded, pod};
+use crate::support::{forbidden, internal, invalid, key, overloaded, pod};
 
 #[tokio::test(start_paused = true)]
 async fn an_informer_is_synced_when_the_first_list_is_in_the_store_and_stays_so() {
@@ -92,17 +92,17 @@ async fn a_handler_whose_filter_lets_nothing_through_is_synced_too() {
 
 #[tokio::test(start_paused = true)]
 async fn three_refusals_of_the_first_list_are_told_and_the_informer_goes_on_trying() {
-    for queue in both_queues() {
+    for (queue, refusal) in both_queues().flat_map(|queue| [(queue, forbidden()), (queue, invalid())]) {
         let source = Scripted::new()
-            .fail_list(forbidden())
-            .fail_list(forbidden())
-            .fail_list(forbidden())
+            .fail_list(refusal.clone())
+            .fail_list(refusal.clone())
+            .fail_list(refusal.clone())
             .answer_list(ScriptedList::new("10", [pod("a", "1")]))
             .answer_watch(ScriptedWatch::new().hang());
         let pods = informer(source.clone(), queue);
         start(&pods);
-        let error = pods.synced().await.expect_err("it is forbidden");
-        assert!(error.is_forbidden(), "{error}");
+        let error = pods.synced().await.expect_err("it is refused");
+        assert_eq!(error.to_string(), refusal.to_string());
         assert_eq!(source.lists().len(), 3);
         // Who asks again waits for another answer.
         pods.synced().await.expect("it syncs");
