@@ -1,0 +1,94 @@
+//! What is in the cluster at the beginning?
+//!
+//! A saved state takes the place of everything, and revisions go on where they were. Manifests are put there as they
+//! are, with their status, whatever the order: definitions of custom kinds first, then namespaces, then the rest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use watchkeeper_apiserver::ApiServer;
+
+use super::custom;
+use super::manifests::{self, Manifest};
+use super::save::is_saved_state;
+use crate::failure::{Exit, Failure, Outcome};
+
+/// Loads a saved state, a file of manifests, or a folder of them. The number of objects that came.
+pub(super) fn load(path: &Path, server: &ApiServer, make_namespaces: bool) -> Outcome<u64> {
+    let unreadable = |error: std::io::Error| {
+        Failure::new(Exit::Error, format!("{} cannot be loaded", path.display())).because(error)
+    };
+    if fs::metadata(path).map_err(unreadable)?.is_dir() {
+        let files = manifest_files(path).map_err(unreadable)?;
+        if files.is_empty() {
+            return Err(Failure::new(Exit::Error, format!("{} has nothing to load", path.display()))
+                .because("no file in it ends in .yaml, .yml or .json"));
+        }
+        let mut all = Vec::new();
+        for file in files {
+            all.extend(manifests::read(&file)?);
+        }
+        return put(all, server, make_namespaces);
+    }
+    if is_saved_state(path) {
+        return load_state(path, server);
+    }
+    put(manifests::read(path)?, server, make_namespaces)
+}
+
+fn load_state(path: &Path, server: &ApiServer) -> Outcome<u64> {
+    let failed = |why: String| {
+        Failure::new(Exit::Error, format!("the saved state {} cannot be loaded", path.display())).because(why)
+    };
+    for definition in custom::definitions_in_state(path).map_err(|error| failed(error.to_string()))? {
+        custom::register(&definition, server).map_err(|why| failed(format!("a CustomResourceDefinition: {why}")))?;
+    }
+    server.load(path).map_err(|error| failed(error.to_string()))?;
+    // Every line but the first is an object.
+    let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
+    Ok(text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count().saturating_sub(1) as u64)
+}
+
+/// The files of a folder, as `kubectl apply -f` takes them: not those of folders in it.
+fn manifest_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_manifest = path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+        if is_manifest && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn put(mut all: Vec<Manifest>, server: &ApiServer, make_namespaces: bool) -> Outcome<u64> {
+    all.sort_by_key(|manifest| match manifest.kind() {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        _ => 2,
+    });
+    let count = all.len() as u64;
+    for Manifest { object, place } in all {
+        if object.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition") {
+            custom::register(&object, server).map_err(|why| place.failure(&why))?;
+        }
+        let stored = server.put(object).map_err(|error| place.failure(&error.to_string()))?;
+        let Some(namespace) = stored.namespace().filter(|namespace| !has_namespace(server, namespace)) else {
+            continue;
+        };
+        if !make_namespaces {
+            let failure = place.failure(&format!("there is no namespace {namespace:?}"));
+            return Err(failure.try_this("load its Namespace too, or add --namespaces on-demand"));
+        }
+        let made = server.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+        made.map_err(|error| place.failure(&error.to_string()))?;
+    }
+    Ok(count)
+}
+
+fn has_namespace(server: &ApiServer, name: &str) -> bool {
+    server.kind("", "namespaces").is_some_and(|kind| server.storage().get(&kind, name).is_some())
+}
