@@ -22,7 +22,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Get(options) => get::run(options, cli.color).await,
         Command::Top(options) => top::run(options).await,
         Command::Serve(options) => serve::run(options).await,
-        Command::Doctor(options) => doctor::run(options).await,
+        Command::Doctor(options) => doctor::run(options, cli.color).await,
         Command::Bench(options) => bench::run(options).await,
         Command::Completion(options) => completion::run(options),
     }
