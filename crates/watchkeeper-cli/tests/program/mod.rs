@@ -14,10 +14,10 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 
 /// Busy machines are slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, in a folder, with no cluster that it could find by itself.
-pub fn watchkeeper(folder: &Path) -> Command {
+pub(crate) fn watchkeeper(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
     command.current_dir(folder).env("HOME", folder).env_remove("KUBECONFIG").env("NO_COLOR", "1");
     command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("RUST_LOG").stdin(Stdio::null());
@@ -25,31 +25,31 @@ pub fn watchkeeper(folder: &Path) -> Command {
 }
 
 /// Runs it to its end.
-pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> Output {
     watchkeeper(folder).args(arguments).output().expect("the program runs")
 }
 
 /// What it wrote to stdout.
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// What it wrote to stderr.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A `watchkeeper serve` that is ready. It is killed when the test ends.
-pub struct Served {
+pub(crate) struct Served {
     child: Child,
-    pub kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     rest: mpsc::Receiver<String>,
     errors: mpsc::Receiver<String>,
 }
 
 impl Served {
     /// Starts it with its kubeconfig in `folder`, and waits until it is ready.
-    pub fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut child = watchkeeper(folder)
             .arg("serve")
             .args(arguments)
@@ -83,25 +83,25 @@ impl Served {
         Self { child, kubeconfig: PathBuf::from(line.trim_end()), rest, errors }
     }
 
-    pub fn config_text(&self) -> String {
+    pub(crate) fn config_text(&self) -> String {
         std::fs::read_to_string(&self.kubeconfig).expect("the kubeconfig")
     }
 
     /// A client by its kubeconfig.
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("the kubeconfig");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         watchkeeper::client(config.expect("a configuration")).expect("a client")
     }
 
     /// Sends SIGTERM.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()));
     }
 
     /// Waits for its end: how it ended, what else was on stdout, and stderr.
-    pub fn ended(mut self) -> (ExitStatus, String, String) {
+    pub(crate) fn ended(mut self) -> (ExitStatus, String, String) {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("its status") {
@@ -114,7 +114,7 @@ impl Served {
     }
 
     /// Ends it as a person does.
-    pub fn stop(self) -> (ExitStatus, String, String) {
+    pub(crate) fn stop(self) -> (ExitStatus, String, String) {
         self.terminate();
         self.ended()
     }

@@ -43,7 +43,7 @@ nothing is changed: what happens by itself is observed.";
 /// Options of `watchkeeper bench`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// The kind
     #[arg(value_name = "KIND", default_value = "pods")]
     kind: String,
@@ -107,7 +107,7 @@ enum Format {
 }
 
 /// Measures.
-pub async fn run(options: Options) -> Outcome {
+pub(crate) async fn run(options: Options) -> Outcome {
     let token = interrupt::token();
     let work = async { if options.measured_child { child::run(&options).await } else { measure(&options).await } };
     token.run_until_cancelled(work).await.unwrap_or(Ok(Exit::Interrupted))

@@ -51,7 +51,7 @@ not know you or says no; 1 anything else failed.";
 /// Options of `watchkeeper doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// The kinds that you want to list and watch [default: pods,deployments.apps,nodes]
     #[arg(value_name = "KIND,...")]
     kinds: Option<String>,
@@ -79,7 +79,7 @@ enum Format {
 }
 
 /// Checks everything.
-pub async fn run(options: Options, color: Color) -> Outcome {
+pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     let token = interrupt::token();
     let mut report = Report::new(options.output, color);
     let Some(checked) = token.run_until_cancelled(check(&options, &mut report)).await else {

@@ -123,7 +123,8 @@ fn objects(path: &Path, document: usize, value: Value, into: &mut Vec<Manifest>)
     let is_list = kind.ends_with("List") && value.get("items").is_some_and(Value::is_array);
     if !is_list {
         let place = place(None, &value);
-        return Ok(into.push(checked(value, place)?));
+        into.push(checked(value, place)?);
+        return Ok(());
     }
     let Some(Value::Array(items)) = value.get("items").cloned() else { return Ok(()) };
     for (number, mut item) in items.into_iter().enumerate() {

@@ -46,7 +46,7 @@ In a script, the path of the kubeconfig is on stdout when it is ready:
 /// Options of `watchkeeper serve`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// The port [default: any that is free]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -126,7 +126,7 @@ enum NamespacesOption {
 }
 
 /// Serves until it is interrupted.
-pub async fn run(options: Options) -> Outcome {
+pub(crate) async fn run(options: Options) -> Outcome {
     let token = interrupt::token();
     let server = ApiServer::builder().namespaces(options.namespaces.into()).build();
     let saver = options.save.clone().map(Saver::new).transpose()?;
