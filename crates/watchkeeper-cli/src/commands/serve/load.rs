@@ -4,6 +4,7 @@
 //! are, with their status, whatever the order: definitions of custom kinds first, then namespaces, then the rest.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -46,8 +47,8 @@ fn load_state(path: &Path, server: &ApiServer) -> Outcome<u64> {
     }
     server.load(path).map_err(|error| failed(error.to_string()))?;
     // Every line but the first is an object.
-    let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
-    Ok(text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count().saturating_sub(1) as u64)
+    let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    Ok(BufReader::new(file).split(b'\n').count().saturating_sub(1) as u64)
 }
 
 /// The files of a folder, as `kubectl apply -f` takes them: not those of folders in it.
