@@ -14,13 +14,12 @@ use crate::terminal::Color;
 const LONG_ABOUT: &str = "\
 watchkeeper keeps an exact, live copy of a Kubernetes cluster, and tells what changes.
 
-With no cluster at hand:   watchkeeper demo
-Like kubectl get -w, but it does not stop, says what kind of change each line is, and when:
-                           watchkeeper watch pods -A";
+  watchkeeper demo             a living cluster in memory: nothing is needed
+  watchkeeper watch pods -A    like kubectl get -w, but it does not stop, and says what happened";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 not found, 4 not allowed, 5 not in time, 130 interrupted.
-Data goes to stdout, everything else to stderr. NO_COLOR is honoured. `watchkeeper COMMAND --help` tells more.";
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 not found, 4 not allowed, 5 not in time,
+130 interrupted. Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 
 /// Keeps an exact, live copy of a Kubernetes cluster, and tells what changes
 #[derive(Debug, Parser)]
@@ -31,12 +30,13 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Say more on stderr: -v what is asked for, -vv what is answered, or a number as in kubectl
+    /// Say more on stderr: -v, -vv, -vvvv
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Everywhere")]
     pub verbose: u8,
 
-    /// When to use colours
+    /// When to use colours: auto, always or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, help_heading = "Everywhere")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     pub color: Color,
 }
 

@@ -16,7 +16,7 @@ use crate::living::{Living, LivingOptions};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which cluster")]
 pub struct AccessOptions {
-    /// The kubeconfig to read [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -32,11 +32,11 @@ pub struct AccessOptions {
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// How long to wait for the answer to a single request; lists and watches have their own limits
+    /// How long a single request may take; lists and watches have limits of their own
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::time::duration)]
     pub request_timeout: Duration,
 
-    /// Use a living cluster in memory: no cluster is needed, and nothing outside of this process is touched
+    /// A living cluster in memory, in this process
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "cluster", "user"])]
     pub demo: bool,
 }

@@ -81,7 +81,7 @@ impl<'a> Word<'a> {
                     rest.strip_prefix('.').is_some_and(|rest| rest == group) || (rest.is_empty() && group.is_empty())
                 })
         };
-        resource.is_called(self.name) && self.qualifier.is_none_or(in_group)
+        !self.name.is_empty() && resource.is_called(self.name) && self.qualifier.is_none_or(in_group)
     }
 }
 
@@ -192,8 +192,7 @@ fn look_up(word: &str, everything: &[Resource]) -> Option<Vec<Resource>> {
 /// Of kinds that are served in several versions the first.
 fn first_versions(resources: Vec<Resource>) -> Vec<Resource> {
     let mut seen = BTreeSet::new();
-    let is_new = |resource: &Resource| seen.insert((resource.api.group.clone(), resource.api.plural.clone()));
-    let mut is_new = is_new;
+    let mut is_new = |resource: &Resource| seen.insert((resource.api.group.clone(), resource.api.plural.clone()));
     resources.into_iter().filter(|resource| is_new(resource)).collect()
 }
 
@@ -274,6 +273,7 @@ mod tests {
             ("pod", "v1/pods"),
             ("po", "v1/pods"),
             ("Pod", "v1/pods"),
+            ("pods.", "v1/pods"),
             ("pods.v1", "v1/pods"),
             ("ev", "v1/events"),
             ("events.events.k8s.io", "events.k8s.io/v1/events"),
@@ -283,7 +283,7 @@ mod tests {
         ] {
             assert_eq!(meant(word), Some(vec![one.to_owned()]), "{word}");
         }
-        for word in ["podz", "pods.apps", "deployments.v2.apps", "", ".", "pods."] {
+        for word in ["podz", "pods.apps", "deployments.v2.apps", "", "."] {
             assert_eq!(meant(word), None, "{word}");
         }
     }

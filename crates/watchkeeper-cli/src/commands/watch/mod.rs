@@ -32,8 +32,8 @@ Examples:
   watchkeeper watch pod web-0 --until condition=Ready --timeout 2m
   watchkeeper watch pods -A --demo                       with no cluster at all
 
-It goes on until Ctrl-C. When the server ends a watch, the connection breaks, or the server is away for a while, it says
-so on stderr, once, and for how long nothing could be seen; what changed meanwhile is shown when it is back.";
+It goes on until Ctrl-C. When the server ends the watch, the connection breaks or the server is away,
+it says so on stderr, once, with how long nothing could be seen, and shows what changed meanwhile.";
 
 /// Options of `watchkeeper watch`.
 #[derive(Debug, Args)]
