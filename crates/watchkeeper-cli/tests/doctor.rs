@@ -121,6 +121,16 @@ async fn a_server_without_streaming_lists_is_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_half_way_is_not_well() {
+    let cluster = Cluster::start().await;
+    // Three are answered: for the rights, for compression and for a table.
+    cluster.server.faults().on(Match::list("pods").after(3)).then(Fault::bad_gateway());
+    let ended = doctor(&cluster, &["pods"]).await;
+    ended.assert_code(1);
+    assert_all(&ended, &["FAILED   memory          a page of pods cannot be read"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_told_as_such() {
     let cluster = Cluster::start().await;
     let folder = tempdir().expect("a folder");

@@ -58,8 +58,15 @@ pub(super) async fn check(
     let Some(source) = sources.into_iter().next() else { return Ok(()) };
     let sample = match timeout(access.request_timeout, sample(&source)).await {
         Ok(Ok(sample)) => sample,
-        Ok(Err(error)) => return report.add(Check::skipped("memory", format!("{name}: {error}"))),
-        Err(_) => return report.add(Check::skipped("memory", format!("{name}: a page did not come in time"))),
+        Ok(Err(error)) => {
+            let check = Check::failed("memory", format!("a page of {name} cannot be read: {error}"));
+            let check = check.with_remedy("look at the server's health, and try again");
+            return report.add(if error.is_forbidden() || error.is_unauthorized() { check.refused() } else { check });
+        }
+        Err(_) => {
+            let check = Check::warning("memory", format!("a page of {name} did not come in time"));
+            return report.add(check.with_remedy("wait longer: --request-timeout 2m"));
+        }
     };
     if sample.objects.is_empty() {
         let place = if target.resource.namespaced { scope.describe(access) } else { String::new() };
