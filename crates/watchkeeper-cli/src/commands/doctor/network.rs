@@ -175,6 +175,9 @@ async fn handshake(config: &Config, name: &str, address: SocketAddr, limit: Dura
         // An error means that another thread was faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
+    // A plugin would be run for it, and might never end; who asks is looked at later.
+    let mut config = config.clone();
+    config.auth_info.exec = None;
     let tls = config.rustls_client_config().map_err(|error| TlsFailure::Config(error.to_string()))?;
     let name = ServerName::try_from(name.to_owned()).map_err(|error| TlsFailure::Config(error.to_string()))?;
     let shaking = tokio::task::spawn_blocking(move || shake_hands(tls, name, address, limit));

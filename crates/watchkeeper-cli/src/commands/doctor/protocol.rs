@@ -123,10 +123,16 @@ async fn compression(access: &Access, config: Option<Config>, path: &str) -> Che
         return Check::warning("compression", "the kubeconfig says disable-compression")
             .with_remedy("remove it, unless the server is next to you");
     }
-    let client = match config.map(kube_client::Client::try_from) {
+    let client = match config {
         None => access.client.clone(),
-        Some(Ok(client)) => client,
-        Some(Err(error)) => return Check::skipped("compression", format!("no plain client can be made: {error}")),
+        // A credential plugin may be run for it, which blocks.
+        Some(config) => {
+            let making = tokio::task::spawn_blocking(move || kube_client::Client::try_from(config));
+            match timeout(access.request_timeout, making).await {
+                Ok(Ok(Ok(client))) => client,
+                _ => return Check::skipped("compression", "no plain client can be made, which would see it"),
+            }
+        }
     };
     let request = Request::get(format!("{path}?limit=500"))
         .header(ACCEPT, "application/json")
