@@ -119,8 +119,8 @@ impl Living {
             clock,
             story,
             recorder,
-            informers: Informers::of(&factory).await?,
-            most_pods: 2 * options.size() + 1000,
+            informers: Informers::of(&factory, options.size()).await?,
+            most_pods: options.size() + 500,
             addresses: AtomicU32::new(pods),
         });
         let mut team = Team::new(token.clone());

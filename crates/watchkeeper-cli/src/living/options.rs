@@ -17,7 +17,7 @@ pub(crate) struct LivingOptions {
     /// Writes in a second, roughly, and over time: there are quiet moments and bursts. At zero nothing happens by itself,
     /// and the controllers only answer to what others do.
     pub(crate) rate: f64,
-    /// What time it is at the beginning; now, if nothing is said.
+    /// What time it is at the beginning; now, if nothing is said. It has to be the server's time.
     pub(crate) now: Option<Timestamp>,
 }
 

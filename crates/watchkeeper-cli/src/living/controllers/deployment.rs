@@ -20,6 +20,7 @@ pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
         deployments: deployments.lister(),
         sets: sets.lister(),
         own: OwnWrites::new(sets.lister()),
+        itself: OwnWrites::new(deployments.lister()),
         cluster: cluster.clone(),
     });
     let sources = |controller: watchkeeper::Controller| {
@@ -35,12 +36,15 @@ struct Deployer {
     cluster: Arc<Cluster>,
     deployments: Lister<DeploymentView>,
     sets: Lister<ReplicaSetView>,
+    /// Writes to ReplicaSets, and to the Deployment itself.
     own: OwnWrites<ReplicaSetView>,
+    itself: OwnWrites<DeploymentView>,
 }
 
 impl Deployer {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
         self.own.seen(key).await?;
+        self.itself.seen(key).await?;
         let Some(object) = self.deployments.get(key) else { return Ok(Outcome::Done) };
         let view = decoded(&object)?;
         if view.metadata.is_deleting() {
@@ -65,7 +69,9 @@ impl Deployer {
         if revision(&newest) < latest {
             // Somebody went back to a template of before.
             self.renew(key, &newest, latest + 1).await?;
-        } else if !self.scale(key, &view, &newest, &sets).await? {
+            return Ok(Outcome::Done);
+        }
+        if !self.scale(key, &view, &newest, &sets).await? {
             self.forget_old(key, &view, &newest, &sets).await?;
         }
         self.tell(key, &view, &newest, &sets).await?;
@@ -105,7 +111,9 @@ impl Deployer {
     /// Writes down which revision it is.
     async fn number(&self, key: &ObjectKey, revision: u64) -> Result<(), ApiError> {
         let patch = json!({"metadata": {"annotations": {replica_set::REVISION: revision.to_string()}}});
-        self.cluster.api.patch(target(Resource::Deployments, key), &patch).await.map(|_| ())
+        let written = self.cluster.api.patch(target(Resource::Deployments, key), &patch).await?;
+        self.itself.note(key, &written.metadata.resource_version);
+        Ok(())
     }
 
     /// Tells the ReplicaSets how many pods to have. False if they know.
@@ -177,7 +185,8 @@ impl Deployer {
             return Ok(());
         }
         let deployment = target(Resource::Deployments, key);
-        self.cluster.api.patch_status(deployment, &metadata.resource_version, &status).await?;
+        let written = self.cluster.api.patch_status(deployment, &metadata.resource_version, &status).await?;
+        self.itself.note(key, &written.metadata.resource_version);
         if tally.is_complete() && is_progressing(&view.status) {
             self.cluster.story.tell(format!("{key} is complete: {} pods of {}", tally.wanted, image(view)));
         }

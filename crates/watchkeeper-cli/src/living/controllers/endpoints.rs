@@ -8,6 +8,7 @@ use watchkeeper::{Lister, ObjectKey, Outcome, ReconcileError, Selector};
 use super::{BY_SELECTOR, Cluster, Team, decoded, differs, selected_by, target};
 use crate::living::api::Resource;
 use crate::living::objects::slice;
+use crate::living::own_writes::OwnWrites;
 use crate::living::views::{PodView, ServiceView, SliceView};
 
 pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
@@ -17,6 +18,7 @@ pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
         services: services.lister(),
         slices: slices.lister(),
         pods: pods.lister(),
+        own: OwnWrites::new(slices.lister()),
         cluster: cluster.clone(),
     });
     let selecting = services.lister();
@@ -42,10 +44,12 @@ struct Clerk {
     services: Lister<ServiceView>,
     slices: Lister<SliceView>,
     pods: Lister<PodView>,
+    own: OwnWrites<SliceView>,
 }
 
 impl Clerk {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
+        self.own.seen(key).await?;
         let Some(object) = self.services.get(key) else { return Ok(Outcome::Done) };
         let service = decoded(&object)?;
         if service.metadata.is_deleting() {
@@ -59,7 +63,8 @@ impl Clerk {
         let Some(wanted) = slice::of_service(&service, &pods) else { return Ok(Outcome::Done) };
         let of_slice = ObjectKey::namespaced(namespace, slice::name(key.name()));
         let Some(present) = self.slices.get(&of_slice) else {
-            self.cluster.api.create(Resource::EndpointSlices, namespace, &wanted).await?;
+            let made = self.cluster.api.create(Resource::EndpointSlices, namespace, &wanted).await?;
+            self.own.note(key, &made.metadata.resource_version);
             return Ok(Outcome::Done);
         };
         let present = decoded(&present)?;
@@ -69,7 +74,8 @@ impl Clerk {
                 "endpoints": wanted["endpoints"],
                 "ports": wanted["ports"],
             });
-            self.cluster.api.patch(target(Resource::EndpointSlices, &of_slice), &patch).await?;
+            let written = self.cluster.api.patch(target(Resource::EndpointSlices, &of_slice), &patch).await?;
+            self.own.note(key, &written.metadata.resource_version);
         }
         Ok(Outcome::Done)
     }

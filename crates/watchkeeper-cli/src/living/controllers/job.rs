@@ -17,6 +17,7 @@ pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
         jobs: jobs.lister(),
         pods: pods.lister(),
         own: OwnWrites::new(pods.lister()),
+        itself: OwnWrites::new(jobs.lister()),
         cluster: cluster.clone(),
     });
     let sources = |controller: watchkeeper::Controller| {
@@ -32,12 +33,15 @@ struct Foreman {
     cluster: Arc<Cluster>,
     jobs: Lister<JobView>,
     pods: Lister<PodView>,
+    /// Writes to pods, and to the Job itself.
     own: OwnWrites<PodView>,
+    itself: OwnWrites<JobView>,
 }
 
 impl Foreman {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
         self.own.seen(key).await?;
+        self.itself.seen(key).await?;
         let Some(object) = self.jobs.get(key) else { return Ok(Outcome::Done) };
         let view = decoded(&object)?;
         let metadata = &view.metadata;
@@ -62,7 +66,8 @@ impl Foreman {
         };
         if differs(&view.status, &status) {
             let target = target(Resource::Jobs, key);
-            self.cluster.api.patch_status(target, &metadata.resource_version, &status).await?;
+            let written = self.cluster.api.patch_status(target, &metadata.resource_version, &status).await?;
+            self.itself.note(key, &written.metadata.resource_version);
         }
         Ok(Outcome::Done)
     }

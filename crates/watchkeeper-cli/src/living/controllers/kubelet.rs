@@ -186,7 +186,9 @@ fn step(pod: &PodView, node: &NodeView, failures: u32, address: impl FnOnce() ->
     if failures > 0 {
         return match remaining(since, span(uid, "fail", 1.0..3.0), now) {
             Some(time) => Step::Wait(time),
-            None => Step::Fail(Box::new(status.clone().crashed(if hash(uid) % 3 == 0 { 137 } else { 1 }, second))),
+            None => {
+                Step::Fail(Box::new(status.clone().crashed(if hash(uid).is_multiple_of(3) { 137 } else { 1 }, second)))
+            }
         };
     }
     if !is_all_ready {

@@ -59,6 +59,8 @@ pub(super) const BY_NODE: &str = "node";
 /// Services by each label that they select by.
 pub(super) const BY_SELECTOR: &str = "selector";
 
+/// In larger clusters pods are not kept decoded: that would take too much memory.
+const MOST_DECODED: usize = 20_000;
 /// How often it is looked whether a cache is known to be out of date.
 const HEAL: Duration = Duration::from_secs(30);
 
@@ -90,16 +92,21 @@ pub(super) struct Informers {
 
 impl Informers {
     /// The informers, not yet started, with their indexes.
-    pub(super) async fn of(factory: &InformerFactory) -> Result<Self, Error> {
+    pub(super) async fn of(factory: &InformerFactory, objects: usize) -> Result<Self, Error> {
         // The scheduler looks at all nodes for each pod.
-        let decoded = InformerOptions::new().keep(Keep::decoded::<NodeView>());
+        let nodes = InformerOptions::new().keep(Keep::decoded::<NodeView>());
+        // With each pod that changes all of its ReplicaSet and its Service are looked at.
+        let pods = match objects <= MOST_DECODED {
+            true => InformerOptions::new().keep(Keep::decoded::<PodView>()),
+            false => InformerOptions::new(),
+        };
         let informers = Self {
             configs: factory.informer(),
             deployments: factory.informer(),
             jobs: factory.informer(),
             namespaces: factory.informer(),
-            nodes: factory.informer_with(decoded)?,
-            pods: factory.informer(),
+            nodes: factory.informer_with(nodes)?,
+            pods: factory.informer_with(pods)?,
             replica_sets: factory.informer(),
             services: factory.informer(),
             slices: factory.informer(),

@@ -21,6 +21,7 @@ pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
         sets: sets.lister(),
         pods: pods.lister(),
         own: OwnWrites::new(pods.lister()),
+        itself: OwnWrites::new(sets.lister()),
         cluster: cluster.clone(),
     });
     let sources = |controller: watchkeeper::Controller| {
@@ -36,12 +37,15 @@ struct Replicator {
     cluster: Arc<Cluster>,
     sets: Lister<ReplicaSetView>,
     pods: Lister<PodView>,
+    /// Writes to pods, and to the ReplicaSet itself.
     own: OwnWrites<PodView>,
+    itself: OwnWrites<ReplicaSetView>,
 }
 
 impl Replicator {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
         self.own.seen(key).await?;
+        self.itself.seen(key).await?;
         let Some(object) = self.sets.get(key) else { return Ok(Outcome::Done) };
         let set = decoded(&object)?;
         let mut pods = owned(&self.pods, &set.metadata.uid)?;
@@ -69,7 +73,8 @@ impl Replicator {
         let status = replica_set::status(pods.len(), ready, set.metadata.generation, problem);
         if differs(&set.status, &status) {
             let target = target(Resource::ReplicaSets, key);
-            self.cluster.api.patch_status(target, &set.metadata.resource_version, &status).await?;
+            let written = self.cluster.api.patch_status(target, &set.metadata.resource_version, &status).await?;
+            self.itself.note(key, &written.metadata.resource_version);
         }
         // There may be room later.
         Ok(problem.map_or(Outcome::Done, |_| Outcome::RequeueAfter(Duration::from_secs(10))))

@@ -57,9 +57,9 @@ async fn a_rollout_replaces_all_pods_and_never_has_too_few() {
         assert!(pods.len() <= 15, "{} of 12, and three more there may be", pods.len());
         rounds += 1;
         assert!(rounds < 20_000, "no end: {:?}", bench.living.queues());
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(60)).await;
     }
-    assert!(rounds > 100, "it takes its time: {rounds}");
+    assert!(rounds > 50, "it takes its time: {rounds}");
     assert!(names(&bench).iter().all(|name| !before.contains(name)));
     let deployment = bench.get("apps", "deployments", &key).expect("it");
     let revision = &deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
@@ -211,7 +211,7 @@ async fn what_makes_no_sense_is_left_alone_and_harms_nobody_else() {
     }
     sleep(LONG).await;
     let pods = bench.all("", "pods").len();
-    assert!(pods <= 2 * 300 + 1000, "{pods} pods");
+    assert!(pods <= 300 + 500 + 3, "{pods} pods");
     let bare = bench.get("", "pods", "shop/bare").expect("the pod");
     assert_eq!(bare["status"]["phase"], "Running");
     assert_eq!(bench.get("", "pods", "shop/lost"), None, "its node is not there");

@@ -20,13 +20,17 @@ pub(super) struct Bench {
 
 /// A cluster of this size in which nothing happens by itself.
 pub(super) fn quiet(objects: usize) -> LivingOptions {
-    let now = Timestamp::from_second(1_790_000_000).expect("a time");
-    LivingOptions { objects, rate: 0.0, now: Some(now), ..LivingOptions::default() }
+    LivingOptions { objects, rate: 0.0, now: Some(now()), ..LivingOptions::default() }
+}
+
+/// When everything begins, for server and cluster alike.
+fn now() -> Timestamp {
+    Timestamp::from_second(1_790_000_000).expect("a time")
 }
 
 impl Bench {
     pub(super) async fn start(options: LivingOptions) -> Self {
-        Self::start_on(ApiServer::builder().seed(5).build(), options).await
+        Self::start_on(ApiServer::builder().seed(5).wall_clock(now()).build(), options).await
     }
 
     pub(super) async fn start_on(server: ApiServer, options: LivingOptions) -> Self {
