@@ -1,6 +1,7 @@
 //! Deployments: one ReplicaSet for each template, and the way from one to the next.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use watchkeeper::{Lister, ObjectKey, Outcome, ReconcileError};
@@ -21,6 +22,7 @@ pub(in crate::living) fn join(team: &mut Team, cluster: &Arc<Cluster>) {
         sets: sets.lister(),
         own: OwnWrites::new(sets.lister()),
         itself: OwnWrites::new(deployments.lister()),
+        rolling: Mutex::default(),
         cluster: cluster.clone(),
     });
     let sources = |controller: watchkeeper::Controller| {
@@ -39,13 +41,18 @@ struct Deployer {
     /// Writes to ReplicaSets, and to the Deployment itself.
     own: OwnWrites<ReplicaSetView>,
     itself: OwnWrites<DeploymentView>,
+    /// Those with a rollout whose end is to be told.
+    rolling: Mutex<HashSet<ObjectKey>>,
 }
 
 impl Deployer {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
         self.own.seen(key).await?;
         self.itself.seen(key).await?;
-        let Some(object) = self.deployments.get(key) else { return Ok(Outcome::Done) };
+        let Some(object) = self.deployments.get(key) else {
+            self.rolling().remove(key);
+            return Ok(Outcome::Done);
+        };
         let view = decoded(&object)?;
         if view.metadata.is_deleting() {
             return Ok(Outcome::Done);
@@ -94,6 +101,7 @@ impl Deployer {
         let made = self.cluster.api.create(Resource::ReplicaSets, &metadata.namespace, &set).await?;
         self.own.note(key, &made.metadata.resource_version);
         self.scaled(view, &made.metadata.name, 0, replicas);
+        self.rolling().insert(key.clone());
         self.number(key, revision).await
     }
 
@@ -105,6 +113,7 @@ impl Deployer {
         }});
         let written = self.cluster.api.patch(of_set(set), &patch).await?;
         self.own.note(key, &written.metadata.resource_version);
+        self.rolling().insert(key.clone());
         self.number(key, revision).await
     }
 
@@ -187,10 +196,14 @@ impl Deployer {
         let deployment = target(Resource::Deployments, key);
         let written = self.cluster.api.patch_status(deployment, &metadata.resource_version, &status).await?;
         self.itself.note(key, &written.metadata.resource_version);
-        if tally.is_complete() && is_progressing(&view.status) {
+        if tally.is_complete() && self.rolling().remove(key) {
             self.cluster.story.tell(format!("{key} is complete: {} pods of {}", tally.wanted, image(view)));
         }
         Ok(())
+    }
+
+    fn rolling(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        self.rolling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -218,11 +231,6 @@ fn tally(view: &DeploymentView, newest: &ReplicaSetView, others: &[Arc<ReplicaSe
         available: sum("availableReplicas"),
         least: limits.least(),
     }
-}
-
-fn is_progressing(status: &Value) -> bool {
-    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["reason"] == "ReplicaSetUpdated")
 }
 
 fn image(view: &DeploymentView) -> &str {

@@ -149,7 +149,7 @@ fn main_container(app: &App, version: Version) -> Value {
     let probe = |path: &str, delay: u32| {
         json!({
             "httpGet": {"path": path, "port": "http", "scheme": "HTTP"},
-            "initialDelaySeconds": delay, "periodSeconds": 10, "timeoutSeconds": 1, "failureThreshold": 3,
+            "initialDelaySeconds": delay, "periodSeconds": 10, "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3,
         })
     };
     json!({

@@ -95,7 +95,8 @@ impl Bench {
         let start = Instant::now();
         while !holds(self) {
             assert!(start.elapsed() < limit, "not within {limit:?}: {what}; queues: {:?}", self.living.queues());
-            sleep(Duration::from_millis(200)).await;
+            // What takes long is not looked at so often.
+            sleep((start.elapsed() / 20).clamp(Duration::from_millis(200), Duration::from_secs(5))).await;
         }
     }
 
