@@ -7,8 +7,6 @@
 //! The same seed makes the same beginning. What happens then is decided by the seed too, but when, and what comes of it,
 //! depends on the time that everything takes.
 
-#![allow(dead_code, reason = "the commands that show it come with it")]
-
 mod api;
 mod clock;
 mod controllers;
@@ -48,7 +46,6 @@ use self::story::Story;
 use self::world::World;
 
 pub(crate) use self::controllers::QueueSample;
-#[allow(unused_imports, reason = "the commands that say it come with it")]
 pub(crate) use self::options::{FEWEST, LivingOptions, MOST};
 pub(crate) use self::story::Happening;
 
