@@ -25,7 +25,7 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 not found, 4 not allowed, 5 not in
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper", version, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
 #[command(subcommand_required = true, arg_required_else_help = true, max_term_width = 110)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -42,7 +42,7 @@ pub struct Cli {
 
 /// Everything that can be done.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Show a living cluster in memory: nothing is needed, nothing is touched
     Demo(demo::Options),
     /// Print every change of one or more kinds, for ever, through everything
@@ -62,7 +62,7 @@ pub enum Command {
 }
 
 /// Reads the command line. The error is how to end: help is no error.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = command(arguments.first());
     let result = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
@@ -74,14 +74,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitC
 }
 
 /// The program as clap sees it. As a plugin it is called `kubectl watchkeeper`.
-pub fn command(program: Option<&OsString>) -> clap::Command {
+pub(crate) fn command(program: Option<&OsString>) -> clap::Command {
     let file = program.and_then(|path| Path::new(path).file_name()).and_then(|name| name.to_str()).unwrap_or_default();
     let command = Cli::command();
     if file.starts_with("kubectl-") { command.bin_name("kubectl watchkeeper") } else { command }
 }
 
 /// What is logged goes to stderr, in the way that people set for Rust programs, or as often as -v was said.
-pub fn log(verbose: u8) {
+pub(crate) fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
 
     let level = match verbose {

@@ -37,7 +37,7 @@ impl From<Exit> for ExitCode {
 
 /// An error for people.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     exit: Exit,
     what: String,
     why: Option<String>,
@@ -45,38 +45,38 @@ pub struct Failure {
 }
 
 /// What a command comes to.
-pub type Outcome<T = Exit> = Result<T, Failure>;
+pub(crate) type Outcome<T = Exit> = Result<T, Failure>;
 
 impl Failure {
     /// What happened, in a few words.
-    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into(), why: None, next: None }
     }
 
     /// The command line makes no sense.
-    pub fn usage(what: impl Into<String>) -> Self {
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
         Self::new(Exit::Usage, what)
     }
 
     /// Why it happened: often the words of whoever refused.
-    pub fn because(mut self, why: impl fmt::Display) -> Self {
+    pub(crate) fn because(mut self, why: impl fmt::Display) -> Self {
         self.why = Some(why.to_string());
         self
     }
 
     /// What to try.
-    pub fn try_this(mut self, next: impl Into<String>) -> Self {
+    pub(crate) fn try_this(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
     }
 
     /// How the program is to end.
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
     /// A request that failed; `what` says which.
-    pub fn of_request(what: impl Into<String>, error: &kube_client::Error) -> Self {
+    pub(crate) fn of_request(what: impl Into<String>, error: &kube_client::Error) -> Self {
         match error {
             kube_client::Error::Api(status) => Self::of_status(what, status),
             kube_client::Error::Auth(error) => Self::new(Exit::Forbidden, what)

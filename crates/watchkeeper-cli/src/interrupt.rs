@@ -5,38 +5,54 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::Exit;
 
 /// A token that is cancelled when somebody wants the program to end.
-pub fn token() -> CancellationToken {
+pub(crate) fn token() -> CancellationToken {
     let token = CancellationToken::new();
     let cancel = token.clone();
+    let mut signals = Signals::listen();
     tokio::spawn(async move {
-        interrupted().await;
+        signals.next().await;
         cancel.cancel();
-        interrupted().await;
+        signals.next().await;
         std::process::exit(Exit::Interrupted as i32);
     });
     token
 }
 
+/// Listened to once and for all, so that none is lost in between.
 #[cfg(unix)]
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
+struct Signals(Vec<tokio::signal::unix::Signal>);
 
-    let listen = |kind| async move {
-        match signal(kind) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
-        };
-    };
-    tokio::select! {
-        () = listen(SignalKind::interrupt()) => {}
-        () = listen(SignalKind::terminate()) => {}
-        () = listen(SignalKind::hangup()) => {}
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        // One that cannot be listened to ends the program, as it does by itself.
+        Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
+    }
+
+    async fn next(&mut self) {
+        let received = std::future::poll_fn(|context| {
+            let any = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if any { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        });
+        received.await;
     }
 }
 
 #[cfg(not(unix))]
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

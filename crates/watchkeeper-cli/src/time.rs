@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `10s`, `2m`, `1m30s`, `500ms`, `1h`; kubectl's and Go's way. A number alone is seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration; write for example 10s, 2m, 1m30s or 500ms");
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(Duration::from_secs(seconds));

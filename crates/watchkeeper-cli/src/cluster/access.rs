@@ -15,7 +15,7 @@ use crate::living::{Living, LivingOptions};
 /// Which cluster, and as whom: kubectl's flags.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which cluster")]
-pub struct AccessOptions {
+pub(crate) struct AccessOptions {
     /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub struct AccessOptions {
 }
 
 /// A cluster that can be asked.
-pub struct Access {
+pub(crate) struct Access {
     /// Asks it.
     pub client: Client,
     /// The namespace that is meant when none is named.
@@ -58,7 +58,7 @@ pub struct Access {
 
 impl AccessOptions {
     /// Makes a client. Nothing is asked yet.
-    pub async fn connect(&self) -> Outcome<Access> {
+    pub(crate) async fn connect(&self) -> Outcome<Access> {
         if self.demo {
             return self.demo().await;
         }
@@ -88,7 +88,7 @@ impl AccessOptions {
     }
 
     /// What the kubeconfig says, and what to call it.
-    pub async fn config(&self) -> Outcome<(Config, String)> {
+    pub(crate) async fn config(&self) -> Outcome<(Config, String)> {
         let choice =
             KubeConfigOptions { context: self.context.clone(), cluster: self.cluster.clone(), user: self.user.clone() };
         let nothing_chosen = [&self.context, &self.cluster, &self.user].iter().all(|chosen| chosen.is_none());
@@ -142,12 +142,12 @@ fn no_cluster(error: &KubeconfigError) -> Failure {
 
 impl Access {
     /// The server in memory, if that is what it is.
-    pub fn demo_server(&self) -> Option<&ApiServer> {
+    pub(crate) fn demo_server(&self) -> Option<&ApiServer> {
         self.demo.as_ref().map(|(server, _)| server)
     }
 
     /// Waits for the answer to a single request, but not for ever.
-    pub async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         what: &str,
         request: impl Future<Output = Result<T, kube_client::Error>>,
@@ -165,7 +165,7 @@ impl Access {
     }
 
     /// Ends what was begun with it.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         if let Some((_, living)) = self.demo {
             living.stop().await;
         }

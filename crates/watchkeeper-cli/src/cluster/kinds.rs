@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure, Outcome};
 
 /// A kind, and what it is called.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// Group, version, kind and plural.
     pub api: ApiResource,
     /// Whether its objects live in namespaces.
@@ -29,7 +29,7 @@ pub struct Resource {
 
 /// A kind, or one object of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
+pub(crate) struct Target {
     /// The kind.
     pub resource: Resource,
     /// The object's name; all, if there is none.
@@ -38,7 +38,7 @@ pub struct Target {
 
 impl Resource {
     /// `pods`, `deployments.apps`: a name that means this kind and no other.
-    pub fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         match self.api.group.as_str() {
             "" => self.api.plural.clone(),
             group => format!("{}.{group}", self.api.plural),
@@ -46,7 +46,7 @@ impl Resource {
     }
 
     /// Whether it can be kept in a cache.
-    pub fn can_be_cached(&self) -> bool {
+    pub(crate) fn can_be_cached(&self) -> bool {
         ["list", "watch"].iter().all(|needed| self.verbs.iter().any(|verb| verb == needed))
     }
 
@@ -86,7 +86,7 @@ impl<'a> Word<'a> {
 }
 
 /// The kinds and objects that are meant by a command's words.
-pub async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Target>> {
+pub(crate) async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Target>> {
     let Some(first) = words.first() else {
         return Err(Failure::usage("no kind was named").try_this("for example: watchkeeper watch pods"));
     };
@@ -136,7 +136,7 @@ pub async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Target>> 
 }
 
 /// All kinds that can be cached: those of the core group first.
-pub async fn all(access: &Access) -> Outcome<Vec<Resource>> {
+pub(crate) async fn all(access: &Access) -> Outcome<Vec<Resource>> {
     let (core, groups) = tokio::join!(discovery::core(access), discovery::groups(access));
     let mut resources = core?;
     resources.extend(groups?.resources);

@@ -5,9 +5,9 @@
 
 mod access;
 mod discovery;
-pub mod kinds;
+pub(crate) mod kinds;
 mod scope;
 
-pub use access::{Access, AccessOptions};
-pub use kinds::{Resource, Target};
-pub use scope::ScopeOptions;
+pub(crate) use access::{Access, AccessOptions};
+pub(crate) use kinds::{Resource, Target};
+pub(crate) use scope::ScopeOptions;

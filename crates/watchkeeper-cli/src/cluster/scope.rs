@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 /// Which objects: kubectl's flags.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which objects")]
-pub struct ScopeOptions {
+pub(crate) struct ScopeOptions {
     /// Objects of this namespace, or of several: shop,bank [default: the context's]
     #[arg(short, long, value_name = "NAME", value_delimiter = ',', conflicts_with = "all_namespaces")]
     pub namespace: Vec<String>,
@@ -31,7 +31,7 @@ pub struct ScopeOptions {
 
 impl ScopeOptions {
     /// The namespaces, in words that fit behind a kind: ` in namespace shop`.
-    pub fn describe(&self, access: &Access) -> String {
+    pub(crate) fn describe(&self, access: &Access) -> String {
         match self.names(access) {
             None => String::new(),
             Some(names) if names.len() == 1 => format!(" in namespace {}", names.into_iter().collect::<String>()),
@@ -40,7 +40,7 @@ impl ScopeOptions {
     }
 
     /// Where to list and watch a kind, or an object of it.
-    pub fn source(&self, access: &Access, target: &Target) -> Outcome<ListWatch> {
+    pub(crate) fn source(&self, access: &Access, target: &Target) -> Outcome<ListWatch> {
         let mut source = ListWatch::new(access.client.clone(), target.resource.api.clone());
         if let Some(names) = self.names(access).filter(|_| target.resource.namespaced) {
             source = source.scope(scope(names));
@@ -62,7 +62,7 @@ impl ScopeOptions {
     }
 
     /// The namespaces that are meant; all, if none is named.
-    pub fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
+    pub(crate) fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
         if self.all_namespaces || self.namespace.iter().any(String::is_empty) {
             return None;
         }

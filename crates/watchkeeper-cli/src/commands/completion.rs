@@ -15,13 +15,13 @@ For example, for the shell that is running:
   source <(watchkeeper completion bash)
   watchkeeper completion zsh > \"${fpath[1]}/_watchkeeper\"
   watchkeeper completion fish | source")]
-pub struct Options {
+pub(crate) struct Options {
     /// The shell
     shell: Shell,
 }
 
 /// Prints the script.
-pub fn run(options: Options) -> Outcome {
+pub(crate) fn run(options: Options) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut cli::command(None), "watchkeeper", &mut script);
     // A closed pipe is no reason to complain.

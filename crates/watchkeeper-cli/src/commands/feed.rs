@@ -22,7 +22,7 @@ use crate::terminal::{KindProgress, Progress};
 const WAITING: usize = 1024;
 
 /// Something happened to the target with this number.
-pub enum Message {
+pub(super) enum Message {
     /// It has shown what there is.
     Initial(usize, Vec<Change>),
     /// Something changed.
@@ -34,7 +34,7 @@ pub enum Message {
 }
 
 /// What the informers are for.
-pub struct FeedOptions<'a> {
+pub(super) struct FeedOptions<'a> {
     /// Which objects.
     pub scope: &'a ScopeOptions,
     /// How they are shown: the server is asked for no more than that needs.
@@ -46,13 +46,13 @@ pub struct FeedOptions<'a> {
 }
 
 /// The informers of a command.
-pub struct Feed {
+pub(super) struct Feed {
     /// One for each target.
     pub sources: Vec<Source>,
 }
 
 /// Where the objects of a target come from.
-pub struct Source {
+pub(super) struct Source {
     /// What was asked for.
     pub target: Target,
     /// Its copy.
@@ -73,7 +73,7 @@ struct Cells {
 
 impl Feed {
     /// Makes an informer for each target, and starts none. The gaps go into the channel.
-    pub fn new(
+    pub(super) fn new(
         access: &Access,
         options: &FeedOptions<'_>,
         targets: Vec<Target>,
@@ -114,7 +114,7 @@ impl Feed {
     }
 
     /// Starts all informers, and tells what they hear.
-    pub fn start(&self, sender: &mpsc::Sender<Message>, token: &CancellationToken) -> Outcome<()> {
+    pub(super) fn start(&self, sender: &mpsc::Sender<Message>, token: &CancellationToken) -> Outcome<()> {
         for (number, source) in self.sources.iter().enumerate() {
             let mut events = source.informer.events()?;
             source.informer.start(token.clone())?;
@@ -161,7 +161,7 @@ impl Feed {
 }
 
 /// How far the first lists are, on stderr, if that is a terminal and they take their time.
-pub struct SyncProgress {
+pub(super) struct SyncProgress {
     began: Instant,
     all: Progress,
     lines: Vec<Option<KindProgress>>,
@@ -169,17 +169,17 @@ pub struct SyncProgress {
 
 impl SyncProgress {
     /// How often it should be looked at.
-    pub const EVERY: Duration = Duration::from_millis(100);
+    pub(super) const EVERY: Duration = Duration::from_millis(100);
     /// What takes no longer is not worth a line.
     const PATIENCE: Duration = Duration::from_millis(500);
 
     /// Nothing is shown yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { began: Instant::now(), all: Progress::stderr(), lines: Vec::new() }
     }
 
     /// Shows how far those are that are not done.
-    pub fn update(&mut self, feed: &Feed) {
+    pub(super) fn update(&mut self, feed: &Feed) {
         if self.began.elapsed() < Self::PATIENCE {
             return;
         }
@@ -196,7 +196,7 @@ impl SyncProgress {
     }
 
     /// Waits for something, and shows how far the lists are meanwhile.
-    pub async fn during<T>(mut self, feed: &Feed, work: impl Future<Output = T>) -> T {
+    pub(super) async fn during<T>(mut self, feed: &Feed, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {
             tokio::select! {
@@ -209,7 +209,7 @@ impl SyncProgress {
 
 impl Source {
     /// The columns that the server has for it, if it has said so already.
-    pub fn columns(&self) -> Vec<Column> {
+    pub(super) fn columns(&self) -> Vec<Column> {
         let columns = self.columns.get();
         let column = |column: &watchkeeper::TableColumn| Column {
             name: column.name.clone(),
@@ -222,7 +222,7 @@ impl Source {
     }
 
     /// What there is, for a listing.
-    pub fn listing(&self, objects: impl IntoIterator<Item = Cached<Value>>) -> Vec<Change> {
+    pub(super) fn listing(&self, objects: impl IntoIterator<Item = Cached<Value>>) -> Vec<Change> {
         let teller = self.teller();
         let now = Timestamp::now();
         objects.into_iter().map(|object| teller.state(ChangeType::Added, now, &object, None)).collect()
@@ -230,7 +230,7 @@ impl Source {
 
     /// Waits until it has a copy of everything. An informer gives a server that says no a few chances; somebody at a
     /// terminal wants to know at once.
-    pub fn synced(&self) -> impl Future<Output = Result<Lister<Value>, Error>> + use<> {
+    pub(super) fn synced(&self) -> impl Future<Output = Result<Lister<Value>, Error>> + use<> {
         let (informer, mut refused) = (self.informer.clone(), self.refused.clone());
         async move {
             let refusal = async {
@@ -248,7 +248,7 @@ impl Source {
     }
 
     /// Where a field of the object is in what is kept.
-    pub fn pointer(&self, field: &str) -> String {
+    pub(super) fn pointer(&self, field: &str) -> String {
         if self.is_table { format!("/object{field}") } else { field.to_owned() }
     }
 

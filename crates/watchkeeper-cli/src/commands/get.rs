@@ -26,7 +26,7 @@ Examples:
 /// Options of `watchkeeper get`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// KIND[,KIND...] [NAME...], or KIND/NAME...; kinds as in kubectl: pods, po, deployments.apps, all
     #[arg(required = true, value_name = "KIND")]
     words: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 /// Prints what there is.
-pub async fn run(options: Options, color: Color) -> Outcome {
+pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     if options.watch {
         return watch::run(watch::Options::of_get(options.words, options.scope, options.show, options.access), color)
             .await;

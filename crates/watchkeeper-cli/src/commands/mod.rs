@@ -1,21 +1,21 @@
 //! Everything that can be done: a file each, with its `Options` and its `run`.
 
-pub mod bench;
-pub mod completion;
-pub mod demo;
-pub mod doctor;
+pub(crate) mod bench;
+pub(crate) mod completion;
+pub(crate) mod demo;
+pub(crate) mod doctor;
 mod feed;
-pub mod get;
-pub mod serve;
+pub(crate) mod get;
+pub(crate) mod serve;
 mod show;
-pub mod top;
-pub mod watch;
+pub(crate) mod top;
+pub(crate) mod watch;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Outcome;
 
 /// Does what the command line says.
-pub async fn run(cli: Cli) -> Outcome {
+pub(crate) async fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Demo(options) => demo::run(options).await,
         Command::Watch(options) => watch::run(options, cli.color).await,

@@ -11,7 +11,7 @@ use crate::terminal::Color;
 /// How objects are shown: kubectl's flags, and a few of our own.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "How they are shown")]
-pub struct ShowOptions {
+pub(crate) struct ShowOptions {
     /// wide, name, json, yaml, jsonl, diff, jsonpath=TEMPLATE or custom-columns=NAME:PATH,... [default: the server's columns]
     #[arg(short, long, value_name = "FORMAT", default_value = "", hide_default_value = true)]
     pub output: Format,
@@ -43,7 +43,12 @@ pub struct ShowOptions {
 
 impl ShowOptions {
     /// What the printer is to do.
-    pub fn print_options(&self, color: Color, several_kinds: bool, several_namespaces: bool) -> Outcome<PrintOptions> {
+    pub(crate) fn print_options(
+        &self,
+        color: Color,
+        several_kinds: bool,
+        several_namespaces: bool,
+    ) -> Outcome<PrintOptions> {
         let sort_by = match &self.sort_by {
             None => None,
             Some(path) => Some(SortBy::parse(path).map_err(|error| {

@@ -6,9 +6,9 @@ use crate::failure::{Exit, Outcome};
 
 /// Options of `watchkeeper top`.
 #[derive(Debug, Args)]
-pub struct Options {}
+pub(crate) struct Options {}
 
 /// Runs it.
-pub async fn run(_options: Options) -> Outcome {
+pub(crate) async fn run(_options: Options) -> Outcome {
     Ok(Exit::Ok)
 }

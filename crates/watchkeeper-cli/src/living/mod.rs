@@ -46,7 +46,7 @@ use self::story::Story;
 use self::world::World;
 
 pub(crate) use self::controllers::QueueSample;
-pub(crate) use self::options::{FEWEST, LivingOptions, MOST};
+pub(crate) use self::options::LivingOptions;
 pub(crate) use self::story::Happening;
 
 /// A cluster that lives in a server. Dropping it stops it; [`stop`](Self::stop) waits for that.

@@ -18,7 +18,7 @@ mod width;
 
 pub(crate) use color::{Color, styles};
 pub(crate) use escape::{escape_cell, escape_json, escape_lines, escape_text, is_unsafe};
-pub(crate) use numbers::{age, bytes, count, seconds};
+pub(crate) use numbers::{bytes, count, seconds};
 pub(crate) use progress::{KindProgress, Progress};
 pub(crate) use stdout::{Output, is_reader_gone};
 pub(crate) use width::{cut, pad_to, width};

@@ -14,21 +14,21 @@ use tempfile::TempDir;
 use watchkeeper_apiserver::{ApiServer, ListenOptions, Listening, Namespaces};
 
 /// Long enough for a slow and busy machine.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A server on a port, and its kubeconfig.
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub server: ApiServer,
     pub listening: Listening,
     folder: TempDir,
 }
 
 impl Cluster {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(ApiServer::builder().namespaces(Namespaces::OnDemand).build()).await
     }
 
-    pub async fn with(server: ApiServer) -> Self {
+    pub(crate) async fn with(server: ApiServer) -> Self {
         let listening = server.listen(ListenOptions::with_tls()).await.expect("a port is free");
         let folder = tempfile::tempdir().expect("a folder can be made");
         let cluster = Self { server, listening, folder };
@@ -36,25 +36,25 @@ impl Cluster {
         cluster
     }
 
-    pub fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
     /// The program, for this cluster.
-    pub fn program(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn program(&self, arguments: &[&str]) -> Command {
         let mut command = program(arguments);
         command.env("KUBECONFIG", self.kubeconfig());
         command
     }
 
-    pub fn config_map(&self, name: &str, value: &str) {
+    pub(crate) fn config_map(&self, name: &str, value: &str) {
         self.put(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": "default"}, "data": {"value": value},
         }));
     }
 
-    pub fn pod(&self, namespace: &str, name: &str, phase: &str) {
+    pub(crate) fn pod(&self, namespace: &str, name: &str, phase: &str) {
         self.put(json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": namespace, "labels": {"app": "web"}},
@@ -66,18 +66,18 @@ impl Cluster {
         }));
     }
 
-    pub fn put(&self, object: Value) {
+    pub(crate) fn put(&self, object: Value) {
         self.server.put(object).expect("it is a good object");
     }
 
-    pub fn remove(&self, group: &str, plural: &str, key: &str) {
+    pub(crate) fn remove(&self, group: &str, plural: &str, key: &str) {
         let kind = self.server.kind(group, plural).expect("there is such a kind");
         self.server.remove(&kind, key).expect("it was there");
     }
 }
 
 /// The program, without any cluster.
-pub fn program(arguments: &[&str]) -> Command {
+pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
     let gone = ["KUBECONFIG", "RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "KUBERNETES_SERVICE_HOST"];
     for variable in gone {
@@ -88,26 +88,26 @@ pub fn program(arguments: &[&str]) -> Command {
 }
 
 /// What a program wrote, and how it ended.
-pub struct Ended {
+pub(crate) struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Ended {
-    pub fn code(&self) -> Option<i32> {
+    pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
     /// Ends the test with all that is known, unless the program ended like this.
-    pub fn assert_code(&self, code: i32) -> &Self {
+    pub(crate) fn assert_code(&self, code: i32) -> &Self {
         assert_eq!(self.code(), Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 }
 
 /// Runs a program to its end.
-pub fn run(mut command: Command) -> Ended {
+pub(crate) fn run(mut command: Command) -> Ended {
     let output = command.output().expect("it can be started");
     Ended {
         status: output.status,
@@ -117,7 +117,7 @@ pub fn run(mut command: Command) -> Ended {
 }
 
 /// A program that goes on.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     pub stdout: Lines,
     pub stderr: Lines,
@@ -125,10 +125,10 @@ pub struct Running {
 
 /// The lines that have come so far.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<(Mutex<Vec<String>>, Condvar)>);
+pub(crate) struct Lines(Arc<(Mutex<Vec<String>>, Condvar)>);
 
 impl Running {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be started");
         let stdout = Lines::of(child.stdout.take().expect("it is piped"));
         let stderr = Lines::of(child.stderr.take().expect("it is piped"));
@@ -136,16 +136,16 @@ impl Running {
     }
 
     /// Ctrl-C.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.signal("INT");
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let kill = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
         assert!(kill.expect("there is kill").success());
     }
 
-    pub fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
@@ -181,21 +181,21 @@ impl Lines {
         lines
     }
 
-    pub fn get(&self) -> Vec<String> {
+    pub(crate) fn get(&self) -> Vec<String> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.get().join("\n")
     }
 
     /// Waits for a line that has all of these words.
-    pub fn wait_for(&self, words: &[&str]) -> String {
+    pub(crate) fn wait_for(&self, words: &[&str]) -> String {
         self.wait_for_nth(1, words)
     }
 
     /// Waits for the nth line that has all of these words.
-    pub fn wait_for_nth(&self, nth: usize, words: &[&str]) -> String {
+    pub(crate) fn wait_for_nth(&self, nth: usize, words: &[&str]) -> String {
         let (all, changed) = &*self.0;
         let mut lines = all.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + DEADLINE;

@@ -38,7 +38,7 @@ it says so on stderr, once, with how long nothing could be seen, and shows what 
 /// Options of `watchkeeper watch`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Options {
+pub(crate) struct Options {
     /// KIND[,KIND...] [NAME...], or KIND/NAME...; kinds as in kubectl: pods, po, deployments.apps, all
     #[arg(required = true, value_name = "KIND")]
     words: Vec<String>,
@@ -79,7 +79,7 @@ pub struct Options {
 
 impl Options {
     /// What `watchkeeper get --watch` means.
-    pub fn of_get(words: Vec<String>, scope: ScopeOptions, show: ShowOptions, access: AccessOptions) -> Self {
+    pub(crate) fn of_get(words: Vec<String>, scope: ScopeOptions, show: ShowOptions, access: AccessOptions) -> Self {
         Self {
             words,
             scope,
@@ -96,7 +96,7 @@ impl Options {
 }
 
 /// Watches until it is told to end.
-pub async fn run(options: Options, color: Color) -> Outcome {
+pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     let interrupted = interrupt::token();
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout.min(Duration::from_secs(86_400 * 365)));
     let connecting = async {
@@ -241,7 +241,7 @@ impl Watching {
                 self.wait_for(number, &change);
             }
             Message::Gap(number, gap) => self.report.gap(number, &self.feed.sources[number], &gap),
-            Message::Failed(number, error) => {
+            Message::Failed(_number, error) => {
                 self.target_is_known();
                 let failure = Failure::from(error);
                 // One kind that may not be seen does not hide the others.

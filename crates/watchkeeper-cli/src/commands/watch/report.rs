@@ -13,7 +13,7 @@ use crate::terminal::{count, escape_text, seconds};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Tells, and counts.
-pub struct Report {
+pub(super) struct Report {
     began: Instant,
     added: u64,
     modified: u64,
@@ -28,7 +28,7 @@ pub struct Report {
 
 impl Report {
     /// Nothing has happened yet.
-    pub fn new(targets: usize) -> Self {
+    pub(super) fn new(targets: usize) -> Self {
         Self {
             began: Instant::now(),
             added: 0,
@@ -43,7 +43,7 @@ impl Report {
     }
 
     /// Changes were shown, or hidden because there is nothing to see in them.
-    pub fn printed(&mut self, change: ChangeType, Shown { shown, hidden }: Shown) {
+    pub(super) fn printed(&mut self, change: ChangeType, Shown { shown, hidden }: Shown) {
         self.hidden += hidden;
         match change {
             ChangeType::Added => self.added += shown,
@@ -53,7 +53,7 @@ impl Report {
     }
 
     /// There is a watch again.
-    pub fn gap(&mut self, number: usize, source: &Source, gap: &Gap) {
+    pub(super) fn gap(&mut self, number: usize, source: &Source, gap: &Gap) {
         self.gaps += 1;
         self.blind += gap.lasted;
         self.away[number] = None;
@@ -63,7 +63,7 @@ impl Report {
     }
 
     /// Looks whether there is no watch for so long that it should be said.
-    pub fn look(&mut self, number: usize, source: &Source) {
+    pub(super) fn look(&mut self, number: usize, source: &Source) {
         let status = source.informer.status();
         if !status.synced || !matches!(status.phase, Phase::Listing | Phase::BackingOff | Phase::Stale) {
             self.away[number] = None;
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// What it was, in a line.
-    pub fn summary(&self, sources: &[Source]) {
+    pub(super) fn summary(&self, sources: &[Source]) {
         let total = self.added + self.modified + self.deleted;
         let mut text = format!(
             "{} changes in {} ({} added, {} modified, {} deleted",

@@ -13,7 +13,7 @@ use crate::output::jsonpath::{Template, value_text};
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Until {
+pub(super) enum Until {
     /// There is no object left.
     Deleted,
     /// There is an object.
@@ -66,7 +66,7 @@ fn split_path(text: &str) -> (&str, Option<&str>) {
 
 impl Until {
     /// Whether an object meets it.
-    pub fn is_met_by(&self, object: &Value) -> bool {
+    pub(super) fn is_met_by(&self, object: &Value) -> bool {
         match self {
             Self::Deleted => false,
             Self::Exists => true,
@@ -95,7 +95,7 @@ impl Until {
 }
 
 /// What is known of all that is watched.
-pub struct Waiting {
+pub(super) struct Waiting {
     until: Until,
     /// Which targets have shown what there is.
     synced: Vec<bool>,
@@ -106,28 +106,28 @@ pub struct Waiting {
 
 impl Waiting {
     /// Of so many targets nothing is known yet; `named` are those that are one object.
-    pub fn new(until: Until, named: Vec<bool>) -> Self {
+    pub(super) fn new(until: Until, named: Vec<bool>) -> Self {
         Self { until, synced: vec![false; named.len()], named, objects: HashMap::new() }
     }
 
     /// A target has shown what there is.
-    pub fn synced(&mut self, target: usize) {
+    pub(super) fn synced(&mut self, target: usize) {
         self.synced[target] = true;
     }
 
     /// An object is this now.
-    pub fn put(&mut self, target: usize, key: &ObjectKey, object: &Value) {
+    pub(super) fn put(&mut self, target: usize, key: &ObjectKey, object: &Value) {
         let met = self.until.is_met_by(object);
         self.objects.insert((target, key.clone()), met);
     }
 
     /// An object is gone.
-    pub fn remove(&mut self, target: usize, key: &ObjectKey) {
+    pub(super) fn remove(&mut self, target: usize, key: &ObjectKey) {
         self.objects.remove(&(target, key.clone()));
     }
 
     /// It has happened.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         if self.synced.contains(&false) {
             return false;
         }
@@ -140,7 +140,7 @@ impl Waiting {
     }
 
     /// How many objects meet it, and how many there are.
-    pub fn progress(&self) -> (usize, usize) {
+    pub(super) fn progress(&self) -> (usize, usize) {
         (self.objects.values().filter(|met| **met).count(), self.objects.len())
     }
 }
