@@ -10,7 +10,7 @@ Usage: cargo xtask COMMAND
 
   check    formatting, lints and documentation, as CI checks them
   soak     the random tests of the API server and of informers at length: 100,000 requests of each kind, 500 seeds of
-           faults for reflectors and 2,000 for informers
+           faults for reflectors, 2,000 for informers and 8 for the controllers of the living cluster
   model    tries out in which orders the threads around a queue can run
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
@@ -77,6 +77,7 @@ fn soak() -> bool {
     cargo("test", &test("random_requests"), &[("PROPTEST_CASES", "100000")])
         && cargo("test", &test("faults"), &[("WATCHKEEPER_SEEDS", "500")])
         && cargo("test", &test("informers"), &[("WATCHKEEPER_SEEDS", "2000")])
+        && cargo("test", &["-p", "watchkeeper-cli", "living::tests::faults"], &[("WATCHKEEPER_SEEDS", "8")])
 }
 
 fn model() -> bool {
