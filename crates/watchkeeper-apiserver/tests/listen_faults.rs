@@ -126,6 +126,17 @@ async fn a_refusal_resets_the_connection_without_an_answer() {
 }
 
 #[tokio::test]
+async fn a_rule_for_those_outside_leaves_this_process_alone() {
+    let (server, listening) = start().await;
+    let rule = server.faults().on(Match::list("nodes").from_outside()).then(Fault::status(500, "InternalError"));
+    let request = http::Request::get(LIST).body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+    let inside = tower::ServiceExt::oneshot(server.service(), request).await.unwrap();
+    assert_eq!((inside.status().as_u16(), rule.injected()), (200, 0));
+    until(&mut ask(&listening, LIST).await, "HTTP/1.1 500").await;
+    assert_eq!(rule.injected(), 1);
+}
+
+#[tokio::test]
 async fn an_answer_that_stands_still_is_no_idle_connection() {
     let server = ApiServer::new();
     put(&server, "a");

@@ -1,6 +1,6 @@
 //! Which requests does a rule mean?
 
-use crate::kinds::Kind;
+use super::serve::Asked;
 
 /// Requests, by verb, kind and count.
 ///
@@ -20,6 +20,8 @@ pub struct Match {
     pub kind: Option<String>,
     /// Only watches that send the state first; only those that do not.
     pub initial_events: Option<bool>,
+    /// Only requests that came through a port; not those of this process.
+    pub from_outside: bool,
     /// So many requests are let through first.
     pub after: u64,
     /// To so many requests it happens; to all, if there is none.
@@ -29,7 +31,7 @@ pub struct Match {
 impl Match {
     /// Every request for objects.
     pub fn any() -> Self {
-        Self { verb: None, kind: None, initial_events: None, after: 0, times: None }
+        Self { verb: None, kind: None, initial_events: None, from_outside: false, after: 0, times: None }
     }
 
     /// Requests of a verb for a kind.
@@ -74,10 +76,18 @@ impl Match {
         self
     }
 
+    /// Only those that came through a port; not those of this process.
+    pub fn from_outside(mut self) -> Self {
+        self.from_outside = true;
+        self
+    }
+
     /// Whether a request is meant, whatever its number.
-    pub(super) fn means(&self, verb: &str, kind: &Kind, initial_events: bool) -> bool {
+    pub(super) fn means(&self, asked: &Asked) -> bool {
+        let Asked { verb, kind, initial_events, on_socket, .. } = asked;
         self.verb.as_ref().is_none_or(|wanted| wanted == verb)
+            && (*on_socket || !self.from_outside)
             && self.kind.as_ref().is_none_or(|wanted| *wanted == kind.plural || *wanted == kind.resource())
-            && self.initial_events.is_none_or(|wanted| verb == "watch" && wanted == initial_events)
+            && self.initial_events.is_none_or(|wanted| *verb == "watch" && wanted == *initial_events)
     }
 }

@@ -118,7 +118,7 @@ impl Injector {
     pub(super) fn draw(&self, server: &Inner, asked: &Asked) -> Vec<Fault> {
         let mut drawn = Vec::new();
         for rule in &mut self.lock().rules {
-            if rule.requests.means(asked.verb, &asked.kind, asked.initial_events) && rule.is_due() {
+            if rule.requests.means(asked) && rule.is_due() {
                 let faults = drawn.len();
                 drawn.extend(rule.faults.iter_mut().filter_map(Source::draw));
                 rule.injected += u64::from(drawn.len() > faults);

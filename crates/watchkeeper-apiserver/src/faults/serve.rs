@@ -35,6 +35,8 @@ pub(super) struct Asked {
     /// How objects become rows, if that is asked for.
     pub(super) table: Option<Table>,
     pub(super) initial_events: bool,
+    /// It came through a port.
+    pub(super) on_socket: bool,
     /// The objects that it means; none, if its selectors are bad.
     pub(super) filter: Option<Filter>,
     /// With the query.
@@ -78,7 +80,9 @@ impl Asked {
         };
         let filter = filter(&kind, path.namespace.as_deref(), path.name.as_deref(), &options).ok();
         let version = path.version;
-        Some(Self { verb, kind, version, partial, table, filter, initial_events, path: request.uri().to_string() })
+        let on_socket = request.extensions().get::<OnSocket>().is_some();
+        let path = request.uri().to_string();
+        Some(Self { verb, kind, version, partial, table, filter, initial_events, on_socket, path })
     }
 }
 
