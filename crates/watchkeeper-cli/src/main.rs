@@ -11,6 +11,7 @@ mod failure;
 mod interrupt;
 mod living;
 mod output;
+mod screen;
 mod terminal;
 mod time;
 
