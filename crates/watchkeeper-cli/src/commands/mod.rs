@@ -17,10 +17,10 @@ use crate::failure::Outcome;
 /// Does what the command line says.
 pub(crate) async fn run(cli: Cli) -> Outcome {
     match cli.command {
-        Command::Demo(options) => demo::run(options).await,
+        Command::Demo(options) => demo::run(options, cli.color).await,
         Command::Watch(options) => watch::run(options, cli.color).await,
         Command::Get(options) => get::run(options, cli.color).await,
-        Command::Top(options) => top::run(options).await,
+        Command::Top(options) => top::run(options, cli.color).await,
         Command::Serve(options) => serve::run(options).await,
         Command::Doctor(options) => doctor::run(options, cli.color).await,
         Command::Bench(options) => bench::run(options).await,
