@@ -15,6 +15,7 @@ Usage: cargo xtask COMMAND
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
   examples runs all examples that need no cluster
+  picture  draws docs/demo.svg anew: what the demo shows after half a minute of faults
   program  builds the program for release, and checks its size, how soon it shows its first row, and that the demo runs
   ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `soak` and
            `model`
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("check") => check(),
         Some("examples") => examples(),
+        Some("picture") => picture(),
         Some("program") => program::run(),
         Some("soak") => soak(),
         Some("model") => model(),
@@ -70,6 +72,11 @@ fn examples() -> bool {
     names.retain(|name| !NEED_A_CLUSTER.contains(&name.as_str()));
     names.sort();
     names.iter().all(|name| cargo("run", &["-p", "watchkeeper-examples", "--example", name], &[]))
+}
+
+fn picture() -> bool {
+    let test = ["-p", "watchkeeper-cli", "--test", "screens", "the_screen_can_be_drawn_as_a_picture"];
+    cargo("test", &test, &[("WATCHKEEPER_PICTURE", concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/demo.svg"))])
 }
 
 fn soak() -> bool {
