@@ -178,6 +178,11 @@ impl SyncProgress {
         Self { began: Instant::now(), all: Progress::stderr(), lines: Vec::new() }
     }
 
+    /// Says something between the lines.
+    pub(crate) fn say(&self, text: &str) {
+        self.all.say(text);
+    }
+
     /// Shows how far those are that are not done.
     pub(super) fn update(&mut self, feed: &Feed) {
         if self.began.elapsed() < Self::PATIENCE {
@@ -271,7 +276,7 @@ impl Teller {
             Event::Updated { old, .. } => (ChangeType::Modified, Some(old)),
             Event::Deleted { .. } => (ChangeType::Deleted, None),
         };
-        Change { cause: event.cause(), ..self.state(change, now, event.object(), old) }
+        self.state(change, now, event.object(), old)
     }
 
     fn state(
@@ -292,7 +297,6 @@ impl Teller {
         };
         Change {
             change,
-            cause: watchkeeper::Cause::Initial,
             time,
             resource: self.resource.clone(),
             key: object.key().clone(),

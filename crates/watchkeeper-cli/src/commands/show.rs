@@ -39,6 +39,10 @@ pub(crate) struct ShowOptions {
     /// Times with their date, in UTC
     #[arg(long)]
     pub utc: bool,
+
+    /// No times in front of the rows
+    #[arg(long, conflicts_with = "utc")]
+    pub no_times: bool,
 }
 
 impl ShowOptions {
@@ -66,7 +70,11 @@ impl ShowOptions {
             show_labels: self.show_labels,
             label_columns: self.label_columns.clone(),
             sort_by,
-            times: if self.utc { Times::Utc } else { Times::default() },
+            times: match (self.utc, self.no_times) {
+                (true, _) => Times::Utc,
+                (_, true) => Times::Hidden,
+                _ => Times::default(),
+            },
             show_secrets: self.show_secrets,
             color: color.paints(&stdout),
             terminal: stdout.is_terminal(),

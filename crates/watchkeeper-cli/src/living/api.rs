@@ -77,11 +77,6 @@ impl ApiError {
         self.has_code(404)
     }
 
-    /// Somebody else was faster: it has changed, or is there already.
-    pub(super) fn is_conflict(&self) -> bool {
-        self.has_code(409)
-    }
-
     fn has_code(&self, wanted: u16) -> bool {
         matches!(self, Self::Refused { code, .. } if *code == wanted)
     }

@@ -46,7 +46,7 @@ use self::story::Story;
 use self::world::World;
 
 pub(crate) use self::controllers::QueueSample;
-pub(crate) use self::options::LivingOptions;
+pub(crate) use self::options::{FEWEST, LivingOptions, MOST};
 pub(crate) use self::story::Happening;
 
 /// A cluster that lives in a server. Dropping it stops it; [`stop`](Self::stop) waits for that.
@@ -157,6 +157,7 @@ impl Living {
     }
 
     /// Waits until the controllers have seen everything that there is.
+    #[cfg(test)]
     pub(crate) async fn ready(&self) -> Result<(), Error> {
         self.factory.wait_synced().await.into_result()
     }

@@ -45,11 +45,6 @@ impl Meta {
     pub(super) fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-
-    /// The owner that says how many of these there are to be.
-    pub(super) fn controller(&self) -> Option<&Owner> {
-        self.owner_references.iter().find(|owner| owner.controller)
-    }
 }
 
 /// Whom an object belongs to.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
-use watchkeeper::{Cause, DecodeError, Object, ObjectKey, TableRow};
+use watchkeeper::{DecodeError, Object, ObjectKey, TableRow};
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,8 +93,6 @@ impl Column {
 pub(crate) struct Change {
     /// What happened.
     pub(crate) change: ChangeType,
-    /// How it came to be known.
-    pub(crate) cause: Cause,
     /// When it came to be known.
     pub(crate) time: Timestamp,
     /// The kind of the object.

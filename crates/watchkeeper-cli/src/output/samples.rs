@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use watchkeeper::{Cause, ObjectKey};
+use watchkeeper::ObjectKey;
 
 use super::{Body, Change, ChangeType, Column, Resource};
 
@@ -55,7 +55,6 @@ pub(super) fn change(change: ChangeType, resource: Resource, object: Value) -> C
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     Change {
         change,
-        cause: Cause::Watch,
         time: time(0),
         resource: Arc::new(resource),
         key: ObjectKey::namespaced(text("namespace"), text("name")),

@@ -48,27 +48,6 @@ pub(crate) fn bytes(size: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// How old an object is, as kubectl writes it: `45s`, `3m20s`, `26h`, `5d`, `2y41d`.
-pub(crate) fn age(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let pair = |large: u64, unit: &str, small: u64, small_unit: &str| match small {
-        0 => format!("{large}{unit}"),
-        _ => format!("{large}{unit}{small}{small_unit}"),
-    };
-    match (minutes, hours, days) {
-        (0..2, ..) => format!("{seconds}s"),
-        (2..10, ..) => pair(minutes, "m", seconds % 60, "s"),
-        (10..180, ..) => format!("{minutes}m"),
-        (_, 0..8, _) => pair(hours, "h", minutes % 60, "m"),
-        (_, 8..48, _) => format!("{hours}h"),
-        (.., 0..8) => pair(days, "d", hours % 24, "h"),
-        (.., 8..730) => format!("{days}d"),
-        (.., 730..2920) => pair(days / 365, "y", days % 365, "d"),
-        _ => format!("{}y", days / 365),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,13 +72,5 @@ mod tests {
     fn sizes_never_read_as_a_thousand() {
         assert_eq!([0, 812, 1000, 1_449, 1_400_000].map(bytes), ["0 B", "812 B", "1.0 kB", "1.4 kB", "1.4 MB"]);
         assert_eq!([999_949, 999_990, u64::MAX].map(bytes), ["999.9 kB", "1.0 MB", "18.4 EB"]);
-    }
-
-    #[test]
-    fn ages_are_written_as_kubectl_does() {
-        let of = |seconds| age(Duration::from_secs(seconds));
-        assert_eq!([of(0), of(119), of(120), of(200), of(600)], ["0s", "119s", "2m", "3m20s", "10m"]);
-        assert_eq!([of(3 * 3600), of(3 * 3600 + 60), of(26 * 3600), of(49 * 3600)], ["3h", "3h1m", "26h", "2d1h"]);
-        assert_eq!([of(100 * 86_400), of(771 * 86_400), of(4000 * 86_400)], ["100d", "2y41d", "10y"]);
     }
 }

@@ -249,7 +249,7 @@ impl Watching {
                     return Err(failure);
                 }
                 self.failed = failure.exit();
-                anstream::eprintln!("{failure}");
+                self.progress.say(&failure.to_string());
             }
         }
         if self.waiting.as_ref().is_some_and(Waiting::is_over) {
