@@ -79,7 +79,7 @@ impl Cluster {
 /// The program, without any cluster.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
-    let gone = ["KUBECONFIG", "RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "KUBERNETES_SERVICE_HOST"];
+    let gone = ["KUBECONFIG", "RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "KUBERNETES_SERVICE_HOST", "COLUMNS"];
     for variable in gone {
         command.env_remove(variable);
     }
