@@ -15,7 +15,8 @@ use crate::Error;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Gap {
-    /// What ended the watch, and what then kept another from being opened, each once, in this order.
+    /// What ended the watch, and what then kept another from being opened, each once, in this order. None, if somebody
+    /// cancelled [`list_and_watch`](Reflector::list_and_watch) and later called it again.
     pub reasons: Vec<Reason>,
     /// The last error of those, if there was one: a server that ends a watch in time makes none.
     pub error: Option<Error>,
@@ -35,12 +36,14 @@ pub(super) struct Blind {
 }
 
 impl Reflector {
-    /// There is no watch any more.
+    /// There is no watch any more. Before the first one there is no gap.
     pub(super) fn goes_blind(&mut self, since: Instant) {
-        self.blind.get_or_insert_with(|| Blind { since, reasons: Vec::new(), error: None, listed: None });
+        if self.has_watched {
+            self.blind.get_or_insert_with(|| Blind { since, reasons: Vec::new(), error: None, listed: None });
+        }
     }
 
-    /// That is why. Before the first watch there is no gap.
+    /// That is why.
     pub(super) fn is_blind_because(&mut self, reason: Reason, error: Option<&Error>) {
         let Some(blind) = &mut self.blind else { return };
         if !blind.reasons.contains(&reason) {
@@ -58,6 +61,7 @@ impl Reflector {
 
     /// There is a watch again.
     pub(super) fn sees_again(&mut self) {
+        self.has_watched = true;
         let Some(Blind { since, reasons, error, listed }) = self.blind.take() else { return };
         let gap = Gap { reasons, error, lasted: since.elapsed(), listed };
         self.status.gap(&gap);

@@ -29,6 +29,7 @@ impl Reflector {
             // The one list that is repeated at once; one that asked for no version already is not.
             Err(error) if (error.is_expired() || error.is_too_large_version()) && !version.is_unset() => {
                 tracing::debug!(%error, "listing at no version");
+                self.is_blind_because(super::reason(&error), Some(&error));
                 self.status.error(&error);
                 self.list_ended((&error).into());
                 self.version_unavailable = true;
@@ -70,9 +71,10 @@ impl Reflector {
 
     /// A list was read to its end: the store gets the new state, and the watch goes on from there.
     pub(super) fn replace(&mut self, list: PagedList) -> Result<(), Failure> {
+        let objects = (list.items.len() + list.bad.len()) as u64;
         let replaced = self.write_list(list);
         if replaced.is_ok() {
-            self.has_listed(self.status.listed_objects());
+            self.has_listed(objects);
         }
         self.list_ended(replaced.as_ref().map_or_else(ListOutcome::from, |()| ListOutcome::Success));
         replaced

@@ -116,6 +116,8 @@ pub struct Reflector {
     /// The server has sent bookmarks: a watch without any is suspicious.
     sends_bookmarks: bool,
     stale_objects: BTreeMap<ObjectKey, &'static str>,
+    /// There has been a watch.
+    has_watched: bool,
     /// There has been a watch, and now there is none.
     blind: Option<gap::Blind>,
     /// What was last logged as a warning, so that it is not said again and again.
@@ -176,6 +178,7 @@ impl Reflector {
             metrics: None,
             sends_bookmarks: false,
             stale_objects: BTreeMap::new(),
+            has_watched: false,
             blind: None,
             last_warning: None,
         }
@@ -302,6 +305,10 @@ impl Reflector {
             return Ok(());
         }
         let failure = token.run_until_cancelled(self.cycle()).await;
+        self.goes_blind(Instant::now());
+        if let Some(Failure { reason, error }) = &failure {
+            self.is_blind_because(*reason, Some(error));
+        }
         // Until it is called again nobody watches.
         self.status.phase(if failure.is_some() { Phase::BackingOff } else { Phase::Stopped });
         failure.map_or(Ok(()), |failure| Err(failure.error))
@@ -321,7 +328,10 @@ impl Reflector {
                 // First, so that a watch with an event ready at any time leaves it a turn.
                 biased;
                 () = relister.requested(last_list) => {}
-                error = resyncs => return error.into(),
+                error = resyncs => {
+                    self.goes_blind(Instant::now());
+                    return error.into();
+                }
                 failure = self.watch(stream) => return failure,
             }
             self.goes_blind(Instant::now());

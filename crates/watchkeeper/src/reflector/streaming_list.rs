@@ -42,6 +42,7 @@ impl Reflector {
                 }
                 Err(error) => error,
             };
+            self.is_blind_because(super::reason(&error), Some(&error));
             self.status.error(&error);
             self.list_ended((&error).into());
             tracing::debug!(%error, "a streaming list failed");

@@ -228,7 +228,10 @@ impl Reflector {
                             Ok(Some(event))
                         }
                         Race::TimedOut => return End::TimedOut,
-                        Race::SecondFailed(error) => return End::Error(error),
+                        Race::SecondFailed(error) => {
+                            self.goes_blind(watch.last_arrival);
+                            return End::Error(error);
+                        }
                     }
                 }
             };
@@ -384,7 +387,10 @@ impl OpenWatch {
         // A stream that always has something ready would else keep everything else on this thread waiting.
         tokio::task::coop::consume_budget().await;
         let event = self.stream.next().await;
-        self.last_arrival = Instant::now();
+        // That nothing came in time is nothing that came.
+        if !matches!(&event, Err(error) if error.kind() == ErrorKind::Timeout) {
+            self.last_arrival = Instant::now();
+        }
         event
     }
 
