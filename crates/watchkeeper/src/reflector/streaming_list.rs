@@ -15,7 +15,7 @@ use super::watch::OpenWatch;
 use super::{Failure, Phase, Reflector};
 use crate::pager::PagedList;
 use crate::reflector::trace::Trace;
-use crate::source::{ListOptions, StreamingLists, VersionMatch, WatchEvent, later};
+use crate::source::{ListOptions, StreamingLists, VersionMatch, WRONG_KIND, WatchEvent, later};
 use crate::{BadObject, Error, ErrorKind, Object, ObjectKey, ResourceVersion, defaults};
 
 /// What the stream has shown so far. Only at its end is it known to be the whole state.
@@ -148,8 +148,8 @@ impl Reflector {
             WatchEvent::Bad(object) | WatchEvent::DeletedBad(object) => initial.unreadable.push(object),
             WatchEvent::WrongKind(object) => {
                 self.wrong_kind(&object);
-                // As in a list, it may stand where one of ours should. (A bookmark has no key.)
-                if object.key.is_some() {
+                // As in a list, it may stand where one of ours should. (A bookmark does not.)
+                if object.key.is_some() || object.problem == WRONG_KIND {
                     initial.unreadable.push(BadObject { key: None, ..object });
                 }
             }

@@ -12,6 +12,9 @@ use crate::{Error, ErrorKind, Object, ObjectKey, ResourceVersion};
 /// What is wrong with an object above the limit.
 pub(super) const TOO_LARGE: &str = "it is larger than the limit";
 
+/// What is wrong with an object of a wrong kind that is no bookmark.
+pub(crate) const WRONG_KIND: &str = "it is of another kind than was asked for";
+
 /// The kind that the objects of a source must have.
 #[derive(Debug, Clone)]
 pub(super) struct ExpectedKind {
@@ -116,7 +119,7 @@ impl ExpectedKind {
             return Decoded::Bad(bad(header, problem));
         }
         if !self.matches(header) {
-            return Decoded::WrongKind(bad(header, "it is of another kind than was asked for"));
+            return Decoded::WrongKind(bad(header, WRONG_KIND));
         }
         match header.problem() {
             Some(problem) => Decoded::Bad(bad(header, problem)),
@@ -129,7 +132,7 @@ impl ExpectedKind {
 
     /// How an object with these cells is kept, if not by itself.
     fn row<'a>(&self, cells: &'a str) -> Option<Row<'a>> {
-        self.columns.as_ref().map(|columns| Row { cells, layout: columns.layout() })
+        self.columns.as_ref().map(|columns| Row { cells, layout: columns.layout_of(cells) })
     }
 
     /// An object whose JSON could not be read as it stands: not UTF-8, or escapes that mean nothing.
@@ -149,7 +152,7 @@ impl ExpectedKind {
         if self.matches(header) {
             Decoded::Bad(bad_from_lossy(header, problem))
         } else {
-            Decoded::WrongKind(bad_from_lossy(header, "it is of another kind than was asked for"))
+            Decoded::WrongKind(bad_from_lossy(header, WRONG_KIND))
         }
     }
 

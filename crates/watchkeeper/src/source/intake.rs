@@ -36,7 +36,7 @@ impl IntakeOptions {
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) cells: &'a str,
-    /// See [`TableColumns::layout`](super::TableColumns).
+    /// See [`TableColumns::layout_of`](super::TableColumns).
     pub(super) layout: u64,
 }
 

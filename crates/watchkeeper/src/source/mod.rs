@@ -46,9 +46,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
-#[doc(hidden)]
 pub use client::client_over;
 pub use client::{ClientOptions, client, client_with};
+#[doc(hidden)]
+pub(crate) use decode::WRONG_KIND;
 pub use events::{BadObject, Bookmark, ListMetadata, ListPart, WatchEvent};
 pub use keep::{DecodeInto, Keep};
 pub(crate) use list_watch::Tweak;

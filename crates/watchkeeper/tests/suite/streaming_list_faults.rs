@@ -301,3 +301,17 @@ async fn a_cycle_whose_stream_and_pages_fail_is_one_relist() {
     assert_eq!(reflected.status().relists, [(Reason::Other, 1)].into());
     reflected.stop().await;
 }
+
+/// What is of another kind, and has no name, may stand where an object should: a proxy that sends Tables to those who asked
+/// for objects shows none.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_what_nobody_asked_for_is_no_empty_list() {
+    let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}"#;
+    let end = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"10","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+    let source = pods_in([event_json("ADDED", table) + &event_json("BOOKMARK", end)]);
+    let mut reflector = watchkeeper::Reflector::new(source, Recorder::new());
+    let token = tokio_util::sync::CancellationToken::new();
+    let error = reflector.list_and_watch(&token).await.expect_err("it shows no pods");
+    assert!(error.to_string().contains("so it deletes nothing"), "{error}");
+    assert!(!reflector.status().get().synced);
+}

@@ -509,3 +509,44 @@ async fn a_row_that_is_older_only_in_its_cells_is_the_one_that_is_known() {
     assert_eq!(cell_of(r#"[{"name":"Name"},{"name":"Legs"}]"#, "4", "node-2").await, "4", "cells of other columns");
     assert_eq!(cell_of(r#"[{"name":"Name"},{"name":"Legs"}]"#, "4", "node-2").await, "4");
 }
+
+/// Bytes are changed, left out, repeated and put in; then the whole is read in one piece and in several.
+#[tokio::test]
+async fn damage_is_read_alike_however_the_bytes_come() {
+    let list = table("9", COLUMNS, &[&row("a", "1"), &row_of("[null]", &pod_json("b", "2")), &row("c", "3")]);
+    let first = event_json("ADDED", &table("7", COLUMNS, &[&row("a", "5")]));
+    let bookmark = row_of(r#"["",""]"#, r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}"#);
+    let watch = first
+        + &row_event("MODIFIED", &row("b", "6"))
+        + &row_event("BOOKMARK", &bookmark)
+        + &row_event("DELETED", &row("b", "8"));
+    const ODD: &[&[u8]] =
+        &[b"{", b"}", b"[", b"]", b"\"", b",", b":", b"\\", b"\n", b"\xff", b"null", b"7", b"\"rows\":["];
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for text in [&list, &watch] {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..random.usize(1..3) {
+                let (at, length) = (random.usize(..bytes.len()), random.usize(..12));
+                let end = (at + length).min(bytes.len());
+                let put = match random.u8(..4) {
+                    0 => Vec::new(),
+                    1 => bytes[at..end].repeat(2),
+                    _ => random.choice(ODD).map(|odd| odd.to_vec()).unwrap_or_default(),
+                };
+                bytes.splice(at..if random.bool() { end } else { at }, put);
+            }
+            let cut = random.usize(..bytes.len());
+            let shown = String::from_utf8_lossy(&bytes);
+            if text == &list {
+                let whole = read_list(&tables_in([bytes.clone()])).await;
+                assert_eq!(read_list(&tables_in(bytewise(&bytes))).await, whole, "seed {seed}: {shown}");
+                assert_eq!(read_list(&tables_in(cut_at(&bytes, cut))).await, whole, "seed {seed}: {shown}");
+            } else {
+                let whole = read_watch(&tables_in([bytes.clone()])).await;
+                assert_eq!(read_watch(&tables_in(bytewise(&bytes))).await, whole, "seed {seed}: {shown}");
+                assert_eq!(read_watch(&tables_in(cut_at(&bytes, cut))).await, whole, "seed {seed}: {shown}");
+            }
+        }
+    }
+}

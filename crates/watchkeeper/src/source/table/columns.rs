@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Deserializer};
 
+use super::NO_CELLS;
+
 /// A column of a Table: `metav1.TableColumnDefinition`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -52,8 +54,14 @@ pub struct TableColumns(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     columns: Arc<[TableColumn]>,
+    /// What stands where in the first columns that were told.
+    first: Option<u64>,
+    /// How far that has changed since: 0, if it has not.
     layout: u64,
 }
+
+/// The layout of what came without cells when no columns were known: there are no Tables.
+const NO_LAYOUT: u64 = u64::MAX;
 
 impl TableColumns {
     /// The columns, in the order of a row's cells. There are none before the first answer, nor if the server has no Tables.
@@ -70,15 +78,19 @@ impl TableColumns {
         let Ok(Some(columns)) = serde_json::from_slice::<Option<Vec<TableColumn>>>(definitions) else { return };
         let mut known = self.lock();
         if !columns.is_empty() && *columns != *known.columns {
-            let mut layout = DefaultHasher::new();
-            columns.iter().for_each(|column| column.name.hash(&mut layout));
-            *known = Known { columns: columns.into(), layout: layout.finish() };
+            let mut names = DefaultHasher::new();
+            columns.iter().for_each(|column| column.name.hash(&mut names));
+            let names = names.finish();
+            let first = known.first.unwrap_or(names);
+            *known = Known { columns: columns.into(), first: Some(first), layout: names ^ first };
         }
     }
 
-    /// A number that is another one if cells mean something else.
-    pub(in crate::source) fn layout(&self) -> u64 {
-        self.lock().layout
+    /// A number that is another one if cells mean something else. Cells that come before any columns do are taken for those
+    /// of the first ones: the event that told them may have been lost.
+    pub(in crate::source) fn layout_of(&self, cells: &str) -> u64 {
+        let known = self.lock();
+        if known.columns.is_empty() && cells == NO_CELLS { NO_LAYOUT } else { known.layout }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -109,14 +121,14 @@ mod tests {
     fn what_says_nothing_changes_nothing() {
         let columns = TableColumns::default();
         columns.learn(br#"[{"name":"Name","type":"string","priority":1},{"name":"Age","format":null}]"#);
-        let (known, layout) = (columns.get(), columns.layout());
+        let (known, layout) = (columns.get(), columns.layout_of("[7]"));
         let name = TableColumn { name: "Name".into(), type_: "string".into(), priority: 1, ..TableColumn::default() };
         assert_eq!(known[0], name);
         for nothing in ["null", "[]", "{}", "7", r#"[{"name":7}]"#, r#"[{"priority":1e99}]"#, "[", ""] {
             columns.learn(nothing.as_bytes());
             assert!(Arc::ptr_eq(&columns.get(), &known), "{nothing}");
         }
-        assert_eq!(columns.layout(), layout);
+        assert_eq!(columns.layout_of("[7]"), layout);
     }
 
     #[test]
@@ -124,10 +136,13 @@ mod tests {
         let columns = TableColumns::default();
         let layout_of = |definitions: &str| {
             columns.learn(definitions.as_bytes());
-            columns.layout()
+            columns.layout_of(NO_CELLS)
         };
+        assert_ne!(columns.layout_of(NO_CELLS), columns.layout_of("[7]"), "a row of a Table is more than an object");
+        let unknown = columns.layout_of("[7]");
         let first = layout_of(r#"[{"name":"A"},{"name":"B"}]"#);
         assert_eq!(layout_of(r#"[{"name":"A"},{"name":"B","description":"in other words"}]"#), first);
+        assert_eq!(first, unknown, "that there are columns does not change a row");
         assert_ne!(layout_of(r#"[{"name":"B"},{"name":"A"}]"#), first);
         assert_ne!(layout_of(r#"[{"name":"AB"}]"#), first);
         assert_eq!(layout_of(r#"[{"name":"A"},{"name":"B"}]"#), first);
