@@ -34,10 +34,19 @@ pub(super) fn status(code: u16, reason: &str, retry_after: Option<u32>) -> Value
     status
 }
 
-/// A Lease that has the object's metadata.
+/// A Lease that has the object's metadata. In a table, and in a row of one, it stands in the object's place.
 pub(super) fn wrong_kind(object: &[u8]) -> Bytes {
-    let metadata = serde_json::from_slice(object).map(|object: Value| object["metadata"].clone()).unwrap_or_default();
-    format!(r#"{{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{metadata}}}"#).into()
+    let place = match object {
+        _ if object.starts_with(br#"{"cells":"#) => "/object",
+        _ if object.starts_with(br#"{"kind":"Table","apiVersion":"meta.k8s.io/"#) => "/rows/0/object",
+        _ => "",
+    };
+    let mut whole: Value = serde_json::from_slice(object).unwrap_or_default();
+    if let Some(object) = whole.pointer_mut(place) {
+        let metadata = object.get("metadata").cloned();
+        *object = serde_json::json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata});
+    }
+    whole.to_string().into()
 }
 
 /// The object with a field behind all others that makes it as long as this.
@@ -68,6 +77,20 @@ mod tests {
         let line = joined("ADDED", br#"{"kind":"Pod"}"#);
         assert_eq!(split(&line), Some(("ADDED", br#"{"kind":"Pod"}"#.as_slice())));
         assert_eq!(split(b"{}"), None);
+    }
+
+    #[test]
+    fn an_object_of_a_wrong_kind_stands_where_the_object_stood() {
+        let object = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{}}"#;
+        let row = format!(r#"{{"cells":["a"],"object":{object}}}"#);
+        let table =
+            format!(r#"{{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":null,"rows":[{row}]}}"#);
+        for (whole, place) in [(object, ""), (&row, "/object"), (&table, "/rows/0/object")] {
+            let changed: Value = serde_json::from_slice(&wrong_kind(whole.as_bytes())).unwrap();
+            let lease = changed.pointer(place).unwrap();
+            assert_eq!((&lease["kind"], &lease["metadata"]["name"]), (&"Lease".into(), &"a".into()), "{whole}");
+            assert!(lease.get("spec").is_none(), "{whole}");
+        }
     }
 
     #[test]

@@ -68,8 +68,9 @@ impl<'a> Clause<'a> {
         self.media_type == "*/*"
     }
 
+    /// Unlike HTTP, a kube-apiserver knows media types in small letters only.
     fn is_json(&self) -> bool {
-        self.is_any() || self.media_type.eq_ignore_ascii_case("application/json")
+        self.is_any() || self.media_type == "application/json"
     }
 
     /// The representation that it means, if the server has it.
@@ -131,6 +132,7 @@ mod tests {
             "application/json;sv=v2",
             "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
             "application/*",
+            "Application/JSON",
             "text/html",
         ] {
             assert_eq!(chosen(refused).expect_err(refused).code(), 406);

@@ -9,9 +9,12 @@ use serde_json::{Map, Value, json};
 pub(super) fn fill(group: &str, plural: &str, object: &mut Value) {
     match (group, plural) {
         ("", "pods") => gate(object),
-        ("", "replicationcontrollers") | ("apps", "deployments" | "replicasets" | "statefulsets") => {
+        ("", "replicationcontrollers") => {
             set(object, "/spec", "replicas", || json!(1));
+            let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+            set(object, "/spec", "selector", || labels);
         }
+        ("apps", "deployments" | "replicasets" | "statefulsets") => set(object, "/spec", "replicas", || json!(1)),
         ("batch", "jobs") => {
             let says_nothing = |spec: &Map<String, Value>| {
                 !["completions", "parallelism"].iter().any(|field| spec.get(*field).is_some_and(|v| !v.is_null()))

@@ -182,6 +182,8 @@ fn what_is_not_sent_is_shown_as_a_kube_apiserver_fills_it_in() {
         cells(&kind, &object, noon())
     };
     assert_eq!(shown("apps", "deployments", json!({"spec": {}}))[1], "0/1");
+    let template = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(shown("", "replicationcontrollers", json!({"spec": {"template": template}}))[7], "a=b");
     assert_eq!(shown("apps", "deployments", json!({"spec": {"replicas": 0}}))[1], "0/0");
     assert_eq!(shown("apps", "deployments", json!({}))[1], "0/0");
     assert_eq!(shown("batch", "jobs", json!({"spec": {}}))[2], "0/1");
