@@ -7,7 +7,7 @@ use fastrand::Rng;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::core::DynamicObject;
 use tokio::time::sleep;
-use watchkeeper::{Buffer, HandlerHandle, HandlerOptions, InformerQueue, Keep};
+use watchkeeper::{Buffer, HandlerHandle, HandlerOptions, InformerQueue, Keep, TableRow};
 use watchkeeper_apiserver::{Fault, Match};
 
 use crate::hearing::{Hearing, How};
@@ -24,7 +24,11 @@ async fn after_any_rain_of_faults_cache_and_handlers_agree_with_the_server() {
     for seed in seeds {
         let guard = Say(seed);
         let mut rng = Rng::with_seed(seed);
-        injected += if rng.bool() { rain::<Pod>(seed, rng).await } else { rain::<DynamicObject>(seed, rng).await };
+        injected += match rng.u32(..3) {
+            0 => rain::<Pod>(seed, rng).await,
+            1 => rain::<DynamicObject>(seed, rng).await,
+            _ => rain::<TableRow<Pod>>(seed, rng).await,
+        };
         std::mem::forget(guard);
     }
     println!("{injected} faults were injected");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::core::DynamicObject;
 use tokio::time::sleep;
-use watchkeeper::{InformerStatus, Reason};
+use watchkeeper::{InformerStatus, Reason, TableRow};
 use watchkeeper_apiserver::{Fault, Match};
 
 use crate::support::{Bench, MODES, Mode, Sample, Setup};
@@ -16,6 +16,7 @@ pub(crate) async fn watch_heals(times: u64, fault: Fault, check: impl Fn(&Inform
     for mode in MODES {
         check(&watch_heals_as::<Pod>(Setup::new(mode), times, &fault).await);
         check(&watch_heals_as::<DynamicObject>(Setup::new(mode), times, &fault).await);
+        check(&watch_heals_as::<TableRow<Pod>>(Setup::new(mode), times, &fault).await);
     }
 }
 
@@ -47,6 +48,7 @@ pub(crate) async fn list_heals(times: u64, fault: Fault, check: impl Fn(&Informe
 pub(crate) async fn list_heals_with(mode: Mode, times: u64, fault: &Fault, check: impl Fn(&InformerStatus)) {
     check(&list_heals_as::<Pod>(Setup::new(mode), times, fault).await);
     check(&list_heals_as::<DynamicObject>(Setup::new(mode), times, fault).await);
+    check(&list_heals_as::<TableRow<Pod>>(Setup::new(mode), times, fault).await);
 }
 
 async fn list_heals_as<K: Sample>(setup: Setup, times: u64, fault: &Fault) -> InformerStatus {

@@ -11,7 +11,7 @@ use crate::support::{Bench, MODES, Setup};
 
 async fn cut_watches(ending: Ending) {
     // Shorter than one event; longer. Only a watch that brought something may be cut again and again.
-    for (bytes, times) in [(1, 1), (250, 1), (900, 3)] {
+    for (bytes, times) in [(1, 1), (250, 1), (6000, 3)] {
         watch_heals(times, Fault::cut_after_bytes(bytes, ending), |status| {
             assert_eq!(relists(status), 0, "a cut needs no list: {status:?}");
             let restarts = restarts_for(status, Reason::Ended) + restarts_for(status, Reason::Disconnected);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::core::DynamicObject;
 use tokio::time::sleep;
-use watchkeeper::{Found, InformerQueue, Reason, Verification};
+use watchkeeper::{Found, InformerQueue, Reason, TableRow, Verification};
 use watchkeeper_apiserver::{Fault, Match};
 
 use crate::heals::{list_heals_with, relists, relists_for};
@@ -18,6 +18,7 @@ macro_rules! each {
             for queue in [InformerQueue::Atomic, InformerQueue::Delta] {
                 $test::<Pod>(Setup { queue, ..Setup::new(mode) }).await;
                 $test::<DynamicObject>(Setup { queue, ..Setup::new(mode) }).await;
+                $test::<TableRow<Pod>>(Setup { queue, ..Setup::new(mode) }).await;
             }
         }
     };
