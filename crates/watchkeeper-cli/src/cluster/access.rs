@@ -98,8 +98,8 @@ impl AccessOptions {
         };
         let kubeconfig = match kubeconfig {
             Ok(kubeconfig) => kubeconfig,
-            // In a pod there is none; whoever named one, or a part of one, wants that.
-            Err(error) if self.kubeconfig.is_none() && nothing_chosen => {
+            // In a pod there is none; whoever named one, or a part of one, or has a broken one, wants that.
+            Err(error) if self.kubeconfig.is_none() && nothing_chosen && is_missing(&error) => {
                 return match Config::incluster() {
                     Ok(config) => Ok((config, "the cluster of this pod".to_owned())),
                     Err(_) => Err(no_cluster(&error)),
@@ -129,8 +129,24 @@ impl AccessOptions {
             KubeconfigError::LoadClusterOfContext(name) => failure
                 .because(format!("it has no cluster {name:?}"))
                 .try_this("see its `clusters`, or name one that is there: --cluster NAME"),
+            // The text of this error shows the lines around, and tokens are in such lines.
+            KubeconfigError::Parse(error) => {
+                let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+                failure
+                    .because(format!("it cannot be read as a kubeconfig{}", place.unwrap_or_default()))
+                    .try_this("`kubectl config view` says more; or name another: --kubeconfig FILE")
+            }
             error => failure.because(error).try_this("name another: --kubeconfig FILE"),
         }
+    }
+}
+
+/// There is no kubeconfig at all.
+fn is_missing(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
     }
 }
 
