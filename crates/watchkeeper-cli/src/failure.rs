@@ -70,6 +70,14 @@ impl Failure {
         self
     }
 
+    /// What happened and why, to be part of another failure.
+    pub fn in_a_line(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.what),
+            None => self.what.clone(),
+        }
+    }
+
     /// How the program is to end.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
@@ -87,7 +95,12 @@ impl Failure {
     }
 
     fn of_status(what: impl Into<String>, status: &Status) -> Self {
-        let failure = Self::new(exit_of(status.code), what).because(&status.message);
+        // A proxy in between answers without words of Kubernetes.
+        let failure = match status.message.as_str() {
+            "" => Self::new(exit_of(status.code), what)
+                .because(format!("the answer was {} {}", status.code, status.reason)),
+            message => Self::new(exit_of(status.code), what).because(message),
+        };
         match status.code {
             401 => failure.try_this(WHO),
             403 => failure.try_this(RIGHTS),

@@ -6,7 +6,7 @@ use kube_client::core::ApiResource;
 use kube_client::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList};
 
 use super::{Access, Resource};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// How many groups are asked for at once.
 const AT_ONCE: usize = 8;
@@ -33,9 +33,10 @@ pub(super) async fn core(access: &Access) -> Outcome<Vec<Resource>> {
 pub(super) async fn groups(access: &Access) -> Outcome<Groups> {
     let what = "ask which groups there are";
     let list = access.within(what, access.client.list_api_groups_aggregated()).await?;
+    let failed = stale(&list);
     let resources = aggregated(list);
     if !resources.is_empty() {
-        return Ok(Groups { resources, failed: Vec::new() });
+        return Ok(Groups { resources, failed });
     }
     let list = access.within(what, access.client.list_api_groups()).await?;
     let versions = list.groups.into_iter().flat_map(|group| {
@@ -66,6 +67,21 @@ pub(super) async fn groups(access: &Access) -> Outcome<Groups> {
 
 fn aggregated(list: APIGroupDiscoveryList) -> Vec<Resource> {
     list.items.into_iter().flat_map(aggregated_group).collect()
+}
+
+/// The groups whose own server did not tell what it has.
+fn stale(list: &APIGroupDiscoveryList) -> Vec<(String, Failure)> {
+    let mut failed = Vec::new();
+    for group in &list.items {
+        let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
+        for version in &group.versions {
+            if version.resources.is_empty() && version.freshness.as_deref() == Some("Stale") {
+                let group_version = format!("{name}/{}", version.version.as_deref().unwrap_or_default());
+                failed.push((group_version, Failure::new(Exit::Error, "the server that has it does not answer")));
+            }
+        }
+    }
+    failed
 }
 
 fn aggregated_group(group: APIGroupDiscovery) -> Vec<Resource> {
@@ -107,4 +123,22 @@ fn legacy(group: &str, version: &str, resource: APIResource) -> Option<Resource>
 fn api_resource(group: &str, version: &str, kind: String, plural: String) -> ApiResource {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     ApiResource { group: group.to_owned(), version: version.to_owned(), api_version, kind, plural }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_group_whose_server_is_away_is_said_to_be_unknown() {
+        let list: APIGroupDiscoveryList = serde_json::from_value(json!({"items": [
+            {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]},
+            {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "freshness": "Current"}]},
+        ]}))
+        .expect("it is a list of groups");
+        let groups: Vec<String> = stale(&list).into_iter().map(|(group, _)| group).collect();
+        assert_eq!(groups, ["metrics.k8s.io/v1beta1"]);
+    }
 }

@@ -111,7 +111,11 @@ pub(crate) async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Ta
             let [resource] = resources.as_slice() else {
                 return Err(Failure::usage(format!("{kind:?} means several kinds, and {name:?} is one object")));
             };
-            targets.push(Target { resource: resource.clone(), name: Some(name) });
+            let target = Target { resource: resource.clone(), name: Some(name) };
+            // Named twice, it is still one object, and each change of it one change.
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
         }
         return Ok(targets);
     }
@@ -120,6 +124,9 @@ pub(crate) async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Ta
         return Err(Failure::usage("no kind was named").try_this("for example: watchkeeper watch pods,deployments"));
     }
     let names = &words[1..];
+    if names.iter().any(String::is_empty) {
+        return Err(Failure::usage("the name of an object cannot be empty"));
+    }
     let mut seen = BTreeSet::new();
     let mut targets = Vec::new();
     for resource in resolve(access, &kinds).await?.into_iter().flatten() {
@@ -128,8 +135,13 @@ pub(crate) async fn targets(access: &Access, words: &[String]) -> Outcome<Vec<Ta
         }
         if names.is_empty() {
             targets.push(Target { resource, name: None });
-        } else {
-            targets.extend(names.iter().map(|name| Target { resource: resource.clone(), name: Some(name.clone()) }));
+            continue;
+        }
+        for name in names {
+            let target = Target { resource: resource.clone(), name: Some(name.clone()) };
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
         }
     }
     Ok(targets)
@@ -155,7 +167,7 @@ async fn resolve(access: &Access, words: &[String]) -> Outcome<Vec<Vec<Resource>
     } else {
         let groups = discovery::groups(access).await?;
         for (group, failure) in &groups.failed {
-            tracing::warn!(group, %failure, "of this group nothing is known");
+            tracing::warn!(group, failure = failure.in_a_line(), "of this group nothing is known");
         }
         let everything: Vec<Resource> = core.iter().cloned().chain(groups.resources).collect();
         let mut all = Vec::new();
@@ -197,9 +209,10 @@ fn first_versions(resources: Vec<Resource>) -> Vec<Resource> {
 }
 
 fn unknown(word: &str, everything: &[Resource], failed: Option<&(String, Failure)>, cluster: &str) -> Failure {
-    let failure = Failure::new(Exit::NotFound, format!("{cluster} has no kind {word:?}"));
+    let mut failure = Failure::new(Exit::NotFound, format!("{cluster} has no kind {word:?}"));
     if let Some((group, why)) = failed {
-        return failure.because(format!("or it is in {group}, of which nothing could be learnt: {why}"));
+        failure =
+            failure.because(format!("or it is in {group}, of which nothing could be learnt: {}", why.in_a_line()));
     }
     let name = Word::parse(word).name.to_ascii_lowercase();
     let nearest = everything

@@ -53,7 +53,7 @@ impl ScopeOptions {
             })?;
             source = source.labels(selector.as_str());
         }
-        let name = target.name.as_ref().map(|name| format!("metadata.name={name}"));
+        let name = target.name.as_ref().map(|name| format!("metadata.name={}", escape_value(name)));
         let fields: Vec<String> = self.field_selector.clone().into_iter().chain(name).collect();
         if !fields.is_empty() {
             source = source.fields(fields.join(","));
@@ -62,20 +62,38 @@ impl ScopeOptions {
     }
 
     /// The namespaces that are meant; all, if none is named.
-    pub(crate) fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
-        if self.all_namespaces || self.namespace.iter().any(String::is_empty) {
+    pub fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
+        if self.all_namespaces {
             return None;
         }
         if self.namespace.is_empty() {
             return Some([access.namespace.clone()].into());
         }
-        Some(self.namespace.iter().cloned().collect())
+        // As in kubectl, `-n ''` is all of them; a comma too many is not.
+        let names: BTreeSet<String> = self.namespace.iter().filter(|name| !name.is_empty()).cloned().collect();
+        Some(names).filter(|names| !names.is_empty())
     }
+}
+
+/// A value in a field selector: names of roles may have anything but slashes in them.
+fn escape_value(value: &str) -> String {
+    value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=")
 }
 
 fn scope(names: BTreeSet<String>) -> Scope {
     match names.first().filter(|_| names.len() == 1) {
         Some(name) => Scope::Namespace(name.clone()),
         None => Scope::Namespaces(names),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_value_of_a_selector() {
+        assert_eq!(escape_value("system:node"), "system:node");
+        assert_eq!(escape_value(r"a=b,c\d"), r"a\=b\,c\\d");
     }
 }
