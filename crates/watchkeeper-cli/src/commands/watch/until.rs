@@ -79,7 +79,7 @@ impl Until {
                             .and_then(Value::as_str)
                             .is_some_and(|text| text.eq_ignore_ascii_case(wanted))
                     };
-                    is("type", kind) && is("status", status)
+                    is("type", kind) && is("status", status) && is_up_to_date(object, condition)
                 })
             }
             Self::Path(template, wanted) => {
@@ -91,6 +91,15 @@ impl Until {
                 }
             }
         }
+    }
+}
+
+/// As in kubectl, a condition that was found before the object was changed says nothing about what it is now.
+fn is_up_to_date(object: &Value, condition: &Value) -> bool {
+    let observed = condition.get("observedGeneration").or_else(|| object.pointer("/status/observedGeneration"));
+    match (observed.and_then(Value::as_i64), object.pointer("/metadata/generation").and_then(Value::as_i64)) {
+        (Some(observed), Some(generation)) => observed >= generation,
+        _ => true,
     }
 }
 
@@ -181,6 +190,21 @@ mod tests {
         for text in ["", "ready", "condition", "condition=", "jsonpath=", "jsonpath={.a", "delete=x"] {
             assert!(text.parse::<Until>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_condition_of_an_older_generation_is_not_met_yet() {
+        let object = |in_status: u64, in_condition: Option<u64>| {
+            json!({"metadata": {"generation": 2}, "status": {"observedGeneration": in_status, "conditions": [
+                {"type": "Available", "status": "True", "observedGeneration": in_condition},
+            ]}})
+        };
+        let is_met = |object: Value| until("condition=Available").is_met_by(&object);
+        assert!(is_met(object(2, Some(2))));
+        assert!(!is_met(object(2, Some(1))));
+        let mut without = object(1, None);
+        without["status"]["conditions"][0].as_object_mut().expect("a map").remove("observedGeneration");
+        assert!(!is_met(without));
     }
 
     #[test]
