@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::cli;
 use crate::failure::{Exit, Outcome};
+use crate::terminal::{Output, is_reader_gone};
 
 /// Options of `watchkeeper completion`.
 #[derive(Debug, Args)]
@@ -24,7 +25,9 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut cli::command(None), "watchkeeper", &mut script);
-    // A closed pipe is no reason to complain.
-    let _ = std::io::stdout().write_all(&script);
-    Ok(Exit::Ok)
+    let mut out = Output::stdout();
+    match out.write_all(&script).and_then(|()| out.flush()) {
+        Err(error) if !is_reader_gone(&error) => Err(error.into()),
+        _ => Ok(Exit::Ok),
+    }
 }
