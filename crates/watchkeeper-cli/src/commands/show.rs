@@ -78,7 +78,12 @@ impl ShowOptions {
             show_secrets: self.show_secrets,
             color: color.paints(&stdout),
             terminal: stdout.is_terminal(),
-            width: ratatui::crossterm::terminal::size().ok().map(|(width, _)| usize::from(width)),
+            // Crossterm finds the terminal also where the output goes elsewhere, which nothing is to be cut for.
+            width: stdout
+                .is_terminal()
+                .then(ratatui::crossterm::terminal::size)
+                .and_then(Result::ok)
+                .map(|(width, _)| usize::from(width)),
             ..PrintOptions::default()
         })
     }
