@@ -169,7 +169,7 @@ impl Printer {
         match &self.options.format {
             Format::Table | Format::Wide | Format::CustomColumns(_) => {
                 let row = self.row(columns, change)?;
-                self.tables.fit(&change.resource, self.headers(columns), std::iter::once(&row));
+                self.tables.fit(&change.resource, self.headers(&change.resource, columns), std::iter::once(&row));
                 self.header(out, &change.resource, true)?;
                 writeln!(out, "{}{}", self.prefix(change), self.tables.line(&change.resource, &row))?;
             }
@@ -253,7 +253,7 @@ impl Printer {
                 writeln!(out)?;
             }
             self.tables.begin_group();
-            self.tables.fit(&resource, self.headers(&columns), rows.iter());
+            self.tables.fit(&resource, self.headers(&resource, &columns), rows.iter());
             self.header(out, &resource, false)?;
             for row in &rows {
                 writeln!(out, "{}", self.tables.line(&resource, row))?;
@@ -313,14 +313,14 @@ impl Printer {
         let Some(first) = changes.first() else { return };
         if matches!(self.options.format, Format::Table | Format::Wide | Format::CustomColumns(_)) {
             let rows: Vec<Row> = changes.iter().filter_map(|change| self.row(columns, change).ok()).collect();
-            self.tables.fit(&first.resource, self.headers(columns), rows.iter());
+            self.tables.fit(&first.resource, self.headers(&first.resource, columns), rows.iter());
         }
     }
 
-    fn headers(&self, columns: &[Column]) -> Vec<String> {
+    fn headers(&self, resource: &Resource, columns: &[Column]) -> Vec<String> {
         match &self.options.format {
             Format::CustomColumns(custom) => custom.headers(),
-            format => table::headers(&self.options, *format == Format::Wide, columns),
+            format => table::headers(&self.options, *format == Format::Wide, resource, columns),
         }
     }
 

@@ -94,8 +94,8 @@ impl Layout {
 }
 
 /// The headers of a kind.
-pub(super) fn headers(options: &PrintOptions, wide: bool, columns: &[Column]) -> Vec<String> {
-    let namespace = options.show_namespace.then(|| "NAMESPACE".to_owned());
+pub(super) fn headers(options: &PrintOptions, wide: bool, resource: &Resource, columns: &[Column]) -> Vec<String> {
+    let namespace = (options.show_namespace && resource.namespaced).then(|| "NAMESPACE".to_owned());
     let own = visible(wide, columns).map(|(_, column)| escape_cell(&column.name.to_uppercase()).into_owned());
     let name = columns.is_empty().then(|| "NAME".to_owned());
     let label = |label: &String| label.rsplit('/').next().unwrap_or_default().to_uppercase();
@@ -107,7 +107,7 @@ pub(super) fn headers(options: &PrintOptions, wide: bool, columns: &[Column]) ->
 /// The row of a change. Without columns, the name is all that there is.
 pub(super) fn row(options: &PrintOptions, wide: bool, columns: &[Column], change: &Change) -> Row {
     let mut row = Row::new();
-    if options.show_namespace {
+    if options.show_namespace && change.resource.namespaced {
         row.push(escape_cell(change.key.namespace().unwrap_or_default()).into_owned());
     }
     if columns.is_empty() {
