@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: no thread can be started\n  why: {error}");
+            terminal::tell(format_args!("error: no thread can be started\n  why: {error}"));
             return failure::Exit::Error.into();
         }
     };
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            anstream::eprintln!("{failure}");
+            terminal::tell(&failure);
             failure.exit().into()
         }
     }

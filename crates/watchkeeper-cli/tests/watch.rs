@@ -220,3 +220,157 @@ async fn an_index_finds_what_a_field_says() {
     let ended = run(cluster.program(&["get", "pods", "-A", "--index", ".spec.nodeName=node-2", "--exit-empty"]));
     ended.assert_code(3);
 }
+
+/// Nobody reads, and the output is full: the program can still be ended.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_that_nobody_reads_does_not_hold_up_the_end() {
+    let cluster = Cluster::start().await;
+    cluster.config_map("large", &"x".repeat(512 << 10));
+    for arguments in [&["watch", "cm", "-o", "json"][..], &["get", "cm", "-o", "json"], &["get", "cm", "-o", "yaml"]] {
+        let mut child =
+            cluster.program(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(child.try_wait().expect("it is our child"), None, "{arguments:?}: it waits for a reader");
+        signal(&child, "INT");
+        assert_eq!(code_within(&mut child, Duration::from_secs(5)).await, Some(130), "{arguments:?}");
+    }
+    let arguments = ["watch", "cm", "-o", "json", "--until", "delete", "--timeout", "2s"];
+    let mut child =
+        cluster.program(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    assert_eq!(code_within(&mut child, Duration::from_secs(10)).await, Some(5));
+}
+
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    let kill = std::process::Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+    assert!(kill.expect("there is kill").success());
+}
+
+/// How a program ended; none, if it had to be killed after so long.
+#[cfg(unix)]
+async fn code_within(child: &mut std::process::Child, time: Duration) -> Option<i32> {
+    let deadline = tokio::time::Instant::now() + time;
+    loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            return status.code();
+        }
+        if tokio::time::Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stderr_that_is_full_is_no_reason_to_end() {
+    let cluster = Cluster::start().await;
+    cluster.config_map("c", "1");
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    for (arguments, code) in
+        [(&["watch", "cm", "--timeout", "1s"][..], 0), (&["watch", "cm,podz"], 3), (&["get", "pods"], 0)]
+    {
+        let mut command = cluster.program(arguments);
+        let output = command.stdout(Stdio::piped()).stderr(full()).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubeconfig_that_cannot_be_read_is_not_quoted() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("config");
+    for broken in [
+        "users:\n- name: a\n  user:\n    token: hunter2\n    client-key-data: [x]\n",
+        "users: hunter2\n",
+        "users:\n- name: a\n  user:\n    token: hunter2\n   bad: : x\n",
+    ] {
+        std::fs::write(&file, broken).expect("it can be written");
+        let mut by_flag = support::program(&["get", "pods"]);
+        by_flag.arg("--kubeconfig").arg(&file);
+        let mut by_variable = support::program(&["get", "pods"]);
+        by_variable.env("KUBECONFIG", &file);
+        for command in [by_flag, by_variable] {
+            let ended = run(command);
+            ended.assert_code(1);
+            assert!(!ended.stderr.contains("hunter2"), "{}", ended.stderr);
+            assert!(ended.stderr.contains("cannot be used") && ended.stderr.contains("line "), "{}", ended.stderr);
+        }
+    }
+}
+
+fn forbid(cluster: &Cluster, kind: &str) {
+    cluster.server.faults().on(Match::verb("list", kind)).then(Fault::status(403, "Forbidden"));
+    cluster.server.faults().on(Match::watch(kind)).then(Fault::status(403, "Forbidden"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_when_nothing_can_be_seen_or_what_is_waited_for_cannot() {
+    let cluster = Cluster::start().await;
+    forbid(&cluster, "secrets");
+    forbid(&cluster, "services");
+    let ended = run(cluster.program(&["watch", "secrets,services"]));
+    ended.assert_code(4);
+    assert!(ended.stderr.contains("secrets") && ended.stderr.contains("services"), "{}", ended.stderr);
+    run(cluster.program(&["watch", "cm,secrets", "--until", "delete"])).assert_code(4);
+    run(cluster.program(&["watch", "cm,secrets", "--exit-after-sync"])).assert_code(4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_list_that_fails_is_told_and_does_not_count_as_done() {
+    let cluster = Cluster::start().await;
+    cluster.server.faults().on(Match::verb("list", "configmaps")).then(Fault::status(500, "InternalError"));
+    cluster.server.faults().on(Match::watch("configmaps")).then(Fault::status(500, "InternalError"));
+    let watch = Running::start(cluster.program(&["watch", "cm", "--exit-after-sync", "--timeout", "7s"]));
+    watch.stderr.wait_for(&["configmaps: not connected, and trying again", "500"]);
+    let ended = watch.end();
+    ended.assert_code(5);
+    assert_eq!(ended.stderr.matches("not connected").count(), 1, "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_tell_of_changes_that_are_not_in_the_metadata() {
+    let cluster = Cluster::start().await;
+    cluster.config_map("c", "1");
+    let watch = Running::start(cluster.program(&["watch", "cm", "-o", "name"]));
+    watch.stdout.wait_for(&["configmap/c"]);
+    cluster.config_map("c", "2");
+    watch.stdout.wait_for_nth(2, &["configmap/c"]);
+    watch.interrupt();
+    watch.end().assert_code(130);
+    cluster.config_map("b", "3");
+    let ended = run(cluster.program(&["get", "cm", "-o", "name", "--sort-by", ".data.value"]));
+    assert_eq!(ended.assert_code(0).stdout, "configmap/c\nconfigmap/b\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn get_shows_what_may_be_seen_and_says_what_may_not() {
+    let cluster = Cluster::start().await;
+    cluster.config_map("c", "1");
+    forbid(&cluster, "secrets");
+    let ended = run(cluster.program(&["get", "secrets,cm"]));
+    ended.assert_code(4);
+    assert!(ended.stdout.contains("configmap/c"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("secrets"), "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listings_have_the_objects_that_were_asked_for_once_and_only_them() {
+    let cluster = Cluster::start().await;
+    cluster.config_map("a", "1");
+    cluster.config_map("b", "1");
+    cluster.pod("shop", "web-0", "Running");
+    let rows = |arguments: &[&str]| -> Vec<String> {
+        let ended = run(cluster.program(arguments));
+        let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+        ended.assert_code(0).stdout.lines().map(first).collect()
+    };
+    assert_eq!(rows(&["get", "cm", "b", "a", "a"]), ["NAME", "a", "b"], "one table, and no object twice");
+    assert_eq!(rows(&["get", "cm/a", "configmap/a", "-o", "name"]), ["configmap/a"]);
+    assert_eq!(rows(&["get", "pods", "-n", "default,"]), [""; 0], "a comma is no namespace");
+    cluster.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}));
+    assert_eq!(rows(&["get", "nodes", "-A"]), ["NAME", "node-1"], "it is in no namespace");
+}

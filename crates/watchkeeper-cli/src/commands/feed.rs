@@ -3,6 +3,7 @@
 //! A [`Feed`] has an informer for each target. What they hear comes out of one channel, in the order in which it came in:
 //! the first objects of a target together, then every change, and every time without a watch.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use watchkeeper::{Cached, Error, Event, Gap, Lister, SharedInformer, TableColumns};
+use watchkeeper::{Cached, Error, ErrorKind, Event, Gap, Lister, SharedInformer, TableColumns};
 
 use crate::cluster::{Access, ScopeOptions, Target};
 use crate::failure::Outcome;
@@ -117,7 +118,8 @@ impl Feed {
     pub(super) fn start(&self, sender: &mpsc::Sender<Message>, token: &CancellationToken) -> Outcome<()> {
         for (number, source) in self.sources.iter().enumerate() {
             let mut events = source.informer.events()?;
-            source.informer.start(token.clone())?;
+            let stop = token.child_token();
+            source.informer.start(stop.clone())?;
             let (sender, teller) = (sender.clone(), source.teller());
             let informer_synced = source.synced();
             tokio::spawn(async move {
@@ -139,6 +141,8 @@ impl Feed {
                         result = &mut synced => match result {
                             Ok(()) => break,
                             Err(error) => {
+                                // Nobody would hear of it any more.
+                                stop.cancel();
                                 let _ = sender.send(Message::Failed(number, error)).await;
                                 return;
                             }
@@ -165,6 +169,8 @@ pub(super) struct SyncProgress {
     began: Instant,
     all: Progress,
     lines: Vec<Option<KindProgress>>,
+    /// Those that need no line any more.
+    done: BTreeSet<usize>,
 }
 
 impl SyncProgress {
@@ -174,8 +180,8 @@ impl SyncProgress {
     const PATIENCE: Duration = Duration::from_millis(500);
 
     /// Nothing is shown yet.
-    pub(super) fn new() -> Self {
-        Self { began: Instant::now(), all: Progress::stderr(), lines: Vec::new() }
+    pub fn new() -> Self {
+        Self { began: Instant::now(), all: Progress::stderr(), lines: Vec::new(), done: BTreeSet::new() }
     }
 
     /// Says something between the lines.
@@ -189,14 +195,29 @@ impl SyncProgress {
             return;
         }
         self.lines.resize_with(feed.sources.len(), || None);
-        for (line, source) in self.lines.iter_mut().zip(&feed.sources) {
+        for (number, (line, source)) in self.lines.iter_mut().zip(&feed.sources).enumerate() {
             let status = source.informer.status();
-            if status.synced {
+            if status.synced || self.done.contains(&number) {
                 *line = None;
             } else {
                 let begin = || self.all.kind(&source.target.resource.full_name());
                 line.get_or_insert_with(begin).objects(status.listed_objects);
             }
+        }
+    }
+
+    /// This target has shown what there is, or has nothing to show.
+    pub fn done(&mut self, number: usize) {
+        self.done.insert(number);
+        if let Some(line) = self.lines.get_mut(number) {
+            *line = None;
+        }
+    }
+
+    /// Takes the lines away before something is written, which they would be in. The next update shows them again.
+    pub fn make_room(&self) {
+        if self.lines.iter().any(Option::is_some) {
+            self.all.clear();
         }
     }
 
@@ -310,7 +331,11 @@ impl Teller {
 
 /// Trying again will not help, until somebody does something about it.
 fn is_refusal(error: &Error) -> bool {
-    error.is_unauthorized() || error.is_forbidden() || error.is_not_found() || error.is_invalid_request()
+    error.is_unauthorized()
+        || error.is_forbidden()
+        || error.is_not_found()
+        || error.is_invalid_request()
+        || matches!(error.kind(), ErrorKind::Config)
 }
 
 fn resource(target: &Target) -> Resource {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use watchkeeper::Index;
 
+use super::apart::apart;
 use super::feed::{Feed, FeedOptions, Source, SyncProgress};
 use super::show::ShowOptions;
 use super::watch;
@@ -13,7 +15,7 @@ use crate::cluster::{AccessOptions, ScopeOptions, Target, kinds};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Group, PrintError, Printer};
-use crate::terminal::{Color, Output};
+use crate::terminal::{Color, Output, escape_text, tell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,25 +71,30 @@ pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     }
     let interrupted = interrupt::token();
     tokio::select! {
-        outcome = tokio::time::timeout(options.timeout, print(&options, color)) => outcome.unwrap_or_else(|_| {
-            Err(Failure::new(Exit::Timeout, format!("there is no whole copy after {:?}", options.timeout))
-                .try_this("wait longer: --timeout 10m; ask for less: -n, -l; or see what is slow: watchkeeper doctor"))
-        }),
+        outcome = print(&options, color) => outcome,
         () = interrupted.cancelled() => Ok(Exit::Interrupted),
     }
 }
 
 async fn print(options: &Options, color: Color) -> Outcome {
     let index = options.index.as_deref().map(parse_index).transpose()?;
-    let access = options.access.connect().await?;
-    let targets = kinds::targets(&access, &options.words).await?;
+    // The copy has to be there by then; whoever reads it may take his time.
+    let deadline = Instant::now() + options.timeout.min(Duration::from_secs(86_400 * 365));
+    let (access, words) = (options.access.clone(), options.words.clone());
+    let connecting = apart(|| async move {
+        let access = access.connect().await?;
+        let targets = kinds::targets(&access, &words).await?;
+        Ok((access, targets))
+    });
+    let connected = timeout_at(deadline, connecting).await;
+    let (access, targets) = connected.unwrap_or_else(|_| Err(too_late(options, None)))?;
     let several_kinds = targets.iter().any(|target| target.resource != targets[0].resource);
     let several_namespaces = options.scope.names(&access).is_none_or(|names| names.len() > 1);
     let print = options.show.print_options(color, several_kinds, several_namespaces)?;
     let feed_options = FeedOptions {
         scope: &options.scope,
         format: &options.show.output,
-        looks_into_bodies: index.is_some(),
+        looks_into_bodies: index.is_some() || options.show.sort_by.is_some(),
         page_size: None,
     };
     let (feed, _messages, _sender) = Feed::new(&access, &feed_options, targets)?;
@@ -104,22 +111,58 @@ async fn print(options: &Options, color: Color) -> Outcome {
     let listing = async {
         let mut groups = Vec::new();
         for source in &feed.sources {
-            let lister = source.synced().await?;
+            let lister = match source.synced().await {
+                Ok(lister) => lister,
+                // One kind that may not be seen does not hide the others.
+                Err(error) => {
+                    groups.push(Err(Failure::from(error)));
+                    continue;
+                }
+            };
             let objects = match &index {
                 Some((_, value)) => lister.by_index(FIELD, value).map_err(index_failure)?,
                 None => lister.list(),
             };
-            groups.push(Group { columns: source.columns(), changes: source.listing(&objects) });
+            groups.push(Ok(Group { columns: source.columns(), changes: source.listing(&objects) }));
         }
         Ok::<_, Failure>(groups)
     };
-    let groups = SyncProgress::new().during(&feed, listing).await?;
+    let listed: Vec<Result<Group, Failure>> =
+        match SyncProgress::new().during(&feed, timeout_at(deadline, listing)).await {
+            Ok(listed) => listed?,
+            Err(_) => {
+                let late = feed.sources.iter().map(|source| source.informer.status()).find(|status| !status.synced);
+                return Err(too_late(options, late.and_then(|status| status.last_error).map(|(error, _)| error)));
+            }
+        };
 
-    let is_missing = |(source, group): &(&Source, &Group)| group.changes.is_empty() && source.target.name.is_some();
-    let missing = feed.sources.iter().zip(&groups).find(is_missing).map(|(source, _)| source.target.clone());
+    let is_missing = |(source, group): &(&Source, &Result<Group, Failure>)| {
+        source.target.name.is_some() && group.as_ref().is_ok_and(|group| group.changes.is_empty())
+    };
+    let missing = feed.sources.iter().zip(&listed).find(is_missing).map(|(source, _)| source.target.clone());
+    let (mut groups, mut refused): (Vec<Group>, Vec<Failure>) = (Vec::new(), Vec::new());
+    let mut resource = None;
+    for (source, group) in feed.sources.iter().zip(listed) {
+        match (group, groups.last_mut()) {
+            // Several objects of a kind are one table.
+            (Ok(group), Some(last)) if resource == Some(&source.target.resource) => last.changes.extend(group.changes),
+            (Ok(group), _) => {
+                groups.push(group);
+                resource = Some(&source.target.resource);
+            }
+            (Err(failure), _) => refused.push(failure),
+        }
+    }
+    let last_refused = refused.pop();
+    refused.iter().for_each(tell);
+    let last_refused = match last_refused {
+        Some(failure) if groups.is_empty() => return Err(failure),
+        other => other,
+    };
     let single = feed.sources.len() == 1 && feed.sources[0].target.name.is_some();
     let found = groups.iter().any(|group| !group.changes.is_empty());
-    let printed = Printer::new(print).list(&mut Output::stdout(), groups, single);
+    let printed =
+        apart(move || async move { Ok(Printer::new(print).list(&mut Output::stdout(), groups, single)) }).await?;
     for source in &feed.sources {
         source.informer.shutdown().await;
     }
@@ -129,6 +172,9 @@ async fn print(options: &Options, color: Color) -> Outcome {
         Err(PrintError::ReaderGone) => return Ok(Exit::Ok),
         printed => printed?,
     };
+    if let Some(failure) = last_refused {
+        return Err(failure);
+    }
     if let Some(Target { resource, name }) = missing {
         let name = name.unwrap_or_default();
         let place = if resource.namespaced { place.as_str() } else { "" };
@@ -136,10 +182,19 @@ async fn print(options: &Options, color: Color) -> Outcome {
             .try_this("look in all namespaces: -A"));
     }
     if !found {
-        anstream::eprintln!("No objects found{place}.");
+        tell(format_args!("No objects found{}.", escape_text(&place)));
         return Ok(if options.exit_empty { Exit::NotFound } else { Exit::Ok });
     }
     Ok(Exit::Ok)
+}
+
+fn too_late(options: &Options, why: Option<watchkeeper::Error>) -> Failure {
+    let failure = Failure::new(Exit::Timeout, format!("there is no whole copy after {:?}", options.timeout))
+        .try_this("wait longer: --timeout 10m; ask for less: -n, -l; or see what is slow: watchkeeper doctor");
+    match why {
+        Some(why) => failure.because(why),
+        None => failure,
+    }
 }
 
 /// The name of the index that `--index` asks for.

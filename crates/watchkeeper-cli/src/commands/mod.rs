@@ -1,9 +1,10 @@
 //! Everything that can be done: a file each, with its `Options` and its `run`.
 
-pub(crate) mod bench;
-pub(crate) mod completion;
-pub(crate) mod demo;
-pub(crate) mod doctor;
+mod apart;
+pub mod bench;
+pub mod completion;
+pub mod demo;
+pub mod doctor;
 mod feed;
 pub(crate) mod get;
 pub(crate) mod serve;

@@ -6,6 +6,7 @@
 //! | `escape` | how text that others wrote is shown, so that it cannot control the terminal |
 //! | `numbers` | counts, durations and sizes for people |
 //! | `progress` | how far the first lists are, on stderr |
+//! | `stderr` | how something is said to people |
 //! | `stdout` | where the output goes, and what happens when nobody reads it any more |
 //! | `width` | how many columns a text takes |
 
@@ -13,6 +14,7 @@ mod color;
 mod escape;
 mod numbers;
 mod progress;
+mod stderr;
 mod stdout;
 mod width;
 
@@ -20,5 +22,6 @@ pub(crate) use color::{Color, styles};
 pub(crate) use escape::{escape_cell, escape_json, escape_lines, escape_text, is_unsafe};
 pub(crate) use numbers::{bytes, count, seconds};
 pub(crate) use progress::{KindProgress, Progress};
+pub(crate) use stderr::tell;
 pub(crate) use stdout::{Output, is_reader_gone};
 pub(crate) use width::{cut, pad_to, width};

@@ -50,10 +50,10 @@ impl Progress {
         kind
     }
 
-    /// Writes something to stderr between the lines, so that they do not tear it. It is written also where there are no
-    /// lines: messages are for everyone.
-    pub(crate) fn say(&self, message: &str) {
-        self.lines.suspend(|| eprintln!("{message}"));
+    /// Takes the lines off the screen until one of them changes, so that something else can be written.
+    pub(crate) fn clear(&self) {
+        // Where a terminal is gone, there are no lines.
+        let _ = self.lines.clear();
     }
 }
 

@@ -12,13 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
 use self::until::{Until, Waiting};
+use super::apart::apart;
 use super::feed::{Feed, FeedOptions, Message, SyncProgress};
 use super::show::ShowOptions;
 use crate::cluster::{AccessOptions, ScopeOptions, kinds};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Change, ChangeType, PrintError, Printer, Shown};
-use crate::terminal::{Color, Output, count};
+use crate::terminal::{Color, Output, count, tell};
+
+/// How long the end may take, once it was asked for. Nobody reads the output if it takes longer.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether the watches are there.
 const LOOK: Duration = Duration::from_secs(1);
@@ -61,7 +65,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHAT", help_heading = "When to end")]
     until: Option<Until>,
 
-    /// End after this time; with --until it is an error (exit code 5) if that has not happened by then
+    /// End after this time: an error (exit code 5) if --until or --exit-after-sync is not done by then
     #[arg(long, value_name = "TIME", value_parser = crate::time::duration, help_heading = "When to end")]
     timeout: Option<Duration>,
 
@@ -99,15 +103,15 @@ impl Options {
 pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     let interrupted = interrupt::token();
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout.min(Duration::from_secs(86_400 * 365)));
-    let connecting = async {
-        let access = options.access.connect().await?;
-        let targets = kinds::targets(&access, &options.words).await?;
-        Ok::<_, Failure>((access, targets))
-    };
+    let (access, words) = (options.access.clone(), options.words.clone());
+    let connecting = apart(|| async move {
+        let access = access.connect().await?;
+        let targets = kinds::targets(&access, &words).await?;
+        Ok((access, targets))
+    });
     let (access, targets) = tokio::select! {
         connected = connecting => connected?,
-        () = interrupted.cancelled() => return Ok(Exit::Interrupted),
-        () = until(deadline) => return timed_out(&options),
+        asked_for = asked_to_end(&interrupted, deadline, &options) => return asked_for,
     };
 
     let several_kinds = targets.iter().any(|target| target.resource != targets[0].resource);
@@ -118,7 +122,8 @@ pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     let feed_options = FeedOptions {
         scope: &options.scope,
         format: &options.show.output,
-        looks_into_bodies: options.until.is_some(),
+        // Whether a change says something is seen in the whole object only.
+        looks_into_bodies: options.until.is_some() || options.show.sort_by.is_some() || !options.all_changes,
         page_size: options.chunk_size,
     };
     let (feed, messages, sender) = Feed::new(&access, &feed_options, targets)?;
@@ -134,19 +139,38 @@ pub(crate) async fn run(options: Options, color: Color) -> Outcome {
         waiting: options.until.clone().map(|until| Waiting::new(until, named)),
         progress: SyncProgress::new(),
         left: feed.sources.len(),
+        refused: 0,
         failed: Exit::Ok,
         exit_after_sync: options.exit_after_sync,
         feed,
     };
-    let ended = tokio::select! {
-        ended = watching.follow(messages) => ended,
-        () = interrupted.cancelled() => Ok(Exit::Interrupted),
-        () = until(deadline) => timed_out(&options),
+    let end = CancellationToken::new();
+    let asked = end.clone();
+    let following = apart(|| async move {
+        let ended = tokio::select! {
+            ended = watching.follow(messages) => Some(ended),
+            () = asked.cancelled() => None,
+        };
+        Ok((watching, ended))
+    });
+    tokio::pin!(following);
+    let (followed, asked_for) = tokio::select! {
+        followed = &mut following => (followed?, Ok(Exit::Ok)),
+        asked_for = asked_to_end(&interrupted, deadline, &options) => {
+            end.cancel();
+            match tokio::time::timeout(GRACE, following).await {
+                Ok(followed) => (followed?, asked_for),
+                Err(_) => return asked_for,
+            }
+        }
     };
+    let (watching, ended) = followed;
+    let ended = ended.unwrap_or(asked_for);
     token.cancel();
     for source in &watching.feed.sources {
         source.informer.shutdown().await;
     }
+    watching.progress.make_room();
     watching.report.summary(&watching.feed.sources);
     access.close().await;
     match ended {
@@ -161,10 +185,17 @@ pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     }
 }
 
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
+/// Waits for Ctrl-C and for the end of the time; how to end then.
+async fn asked_to_end(interrupted: &CancellationToken, deadline: Option<Instant>, options: &Options) -> Outcome {
+    let time_is_over = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = interrupted.cancelled() => Ok(Exit::Interrupted),
+        () = time_is_over => timed_out(options),
     }
 }
 
@@ -173,6 +204,10 @@ fn timed_out(options: &Options) -> Outcome {
     match (&options.until, options.timeout) {
         (Some(_), Some(timeout)) => {
             Err(Failure::new(Exit::Timeout, format!("what was waited for did not happen within {timeout:?}")))
+        }
+        (None, Some(timeout)) if options.exit_after_sync => {
+            Err(Failure::new(Exit::Timeout, format!("not everything that is there could be shown within {timeout:?}"))
+                .try_this("wait longer: --timeout 10m; or see what is slow: watchkeeper doctor"))
         }
         _ => Ok(Exit::Ok),
     }
@@ -188,7 +223,9 @@ struct Watching {
     progress: SyncProgress,
     /// Targets that have not shown what there is.
     left: usize,
-    /// How to end, if a target had nothing to show.
+    /// Targets that have nothing to show.
+    refused: usize,
+    /// How to end, if there is such a target.
     failed: Exit,
     exit_after_sync: bool,
 }
@@ -207,6 +244,7 @@ impl Watching {
                 }
                 _ = ticks.tick(), if self.left > 0 => self.progress.update(&self.feed),
                 _ = looks.tick() => {
+                    self.progress.make_room();
                     for (number, source) in self.feed.sources.iter().enumerate() {
                         self.report.look(number, source);
                     }
@@ -217,9 +255,10 @@ impl Watching {
 
     /// How to end, if it is over.
     fn hear(&mut self, message: Message) -> Outcome<Option<Exit>> {
+        self.progress.make_room();
         match message {
             Message::Initial(number, changes) => {
-                self.target_is_known();
+                self.target_is_known(number);
                 for change in &changes {
                     self.wait_for(number, change);
                 }
@@ -241,15 +280,16 @@ impl Watching {
                 self.wait_for(number, &change);
             }
             Message::Gap(number, gap) => self.report.gap(number, &self.feed.sources[number], &gap),
-            Message::Failed(_number, error) => {
-                self.target_is_known();
+            Message::Failed(number, error) => {
+                self.target_is_known(number);
+                self.refused += 1;
                 let failure = Failure::from(error);
-                // One kind that may not be seen does not hide the others.
-                if self.feed.sources.len() == 1 {
+                // One kind that may not be seen does not hide the others, but it cannot be waited for.
+                if self.refused == self.feed.sources.len() || self.waiting.is_some() {
                     return Err(failure);
                 }
                 self.failed = failure.exit();
-                self.progress.say(&failure.to_string());
+                tell(&failure);
             }
         }
         if self.waiting.as_ref().is_some_and(Waiting::is_over) {
@@ -266,16 +306,15 @@ impl Watching {
         match printed {
             Ok(shown) => self.report.printed(change, shown),
             Err(PrintError::ReaderGone) => return Ok(Some(Exit::Ok)),
-            Err(error) if error.is_about_one_object() => anstream::eprintln!("{error}"),
+            Err(error) if error.is_about_one_object() => tell(&error),
             Err(error) => return Err(error.into()),
         }
         Ok(None)
     }
 
-    fn target_is_known(&mut self) {
+    fn target_is_known(&mut self, number: usize) {
         self.left -= 1;
-        // Its line has to be gone before something is written.
-        self.progress.update(&self.feed);
+        self.progress.done(number);
     }
 
     fn wait_for(&mut self, number: usize, change: &Change) {

@@ -7,7 +7,7 @@ use watchkeeper::{Gap, Phase, Reason};
 
 use crate::commands::feed::Source;
 use crate::output::{ChangeType, Shown};
-use crate::terminal::{count, escape_text, seconds};
+use crate::terminal::{count, escape_text, seconds, tell};
 
 /// How long there may be no watch before somebody is told that it is so. Usually it is over before that.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -65,7 +65,9 @@ impl Report {
     /// Looks whether there is no watch for so long that it should be said.
     pub(super) fn look(&mut self, number: usize, source: &Source) {
         let status = source.informer.status();
-        if !status.synced || !matches!(status.phase, Phase::Listing | Phase::BackingOff | Phase::Stale) {
+        // A first list may take its time, but not because it fails.
+        let is_late = status.synced || status.last_error.is_some();
+        if !is_late || !matches!(status.phase, Phase::Listing | Phase::BackingOff | Phase::Stale) {
             self.away[number] = None;
             return;
         }
@@ -105,12 +107,12 @@ impl Report {
     }
 
     fn say(&self, source: &Source, text: &str) {
-        self.print(&format!("{}: {}", source.target.resource.full_name(), escape_text(text)));
+        self.print(&escape_text(&format!("{}: {text}", source.target.resource.full_name())));
     }
 
     fn print(&self, text: &str) {
         let dim = self.dim;
-        anstream::eprintln!("{dim}{text}{dim:#}");
+        tell(format_args!("{dim}{text}{dim:#}"));
     }
 }
 
