@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, Outcome};
 
 /// Works on a thread of its own, so that Ctrl-C and deadlines are heard also while the work is held up. Work that nobody
 /// waits for any more is left alone: it ends with the program.
-pub async fn apart<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Outcome<T>
+pub(super) async fn apart<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Outcome<T>
 where
     T: Send + 'static,
     F: Future<Output = Outcome<T>>,
