@@ -58,12 +58,63 @@ impl<'a> List<'a> {
     }
 }
 
+/// A [`List`] that is written item by item, in the same form.
+pub(super) struct ListWriter {
+    yaml: bool,
+    is_empty: bool,
+}
+
+impl ListWriter {
+    /// Writes what stands before the items.
+    pub(super) fn begin(out: &mut impl Write, yaml: bool) -> io::Result<Self> {
+        out.write_all(if yaml {
+            &b"apiVersion: v1\nitems:"[..]
+        } else {
+            b"{\n    \"apiVersion\": \"v1\",\n    \"items\": ["
+        })?;
+        Ok(Self { yaml, is_empty: true })
+    }
+
+    /// Writes an item.
+    pub(super) fn item(&mut self, out: &mut impl Write, item: Value) -> io::Result<()> {
+        let is_first = std::mem::take(&mut self.is_empty);
+        if self.yaml {
+            out.write_all(if is_first { b"\n" } else { &b""[..] })?;
+            return write_yaml(out, &Value::Array(vec![item]));
+        }
+        out.write_all(if is_first { &b"\n"[..] } else { b",\n" })?;
+        let json = String::from_utf8(pretty(&item)?).map_err(io::Error::other)?;
+        // A line feed is layout: in a text it is escaped.
+        let indented = format!("        {}", json.replace('\n', "\n        "));
+        out.write_all(escape_json(&indented).as_bytes())
+    }
+
+    /// Writes what stands behind the items.
+    pub(super) fn end(self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(match (self.yaml, self.is_empty) {
+            (true, true) => &b" []\n"[..],
+            (true, false) => b"",
+            (false, true) => b"],\n",
+            (false, false) => b"\n    ],\n",
+        })?;
+        out.write_all(match self.yaml {
+            true => &b"kind: List\nmetadata:\n  resourceVersion: \"\"\n"[..],
+            false => b"    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n",
+        })
+    }
+}
+
 /// Pretty JSON, with the four spaces of kubectl.
 pub(super) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let mut json = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut json, PrettyFormatter::with_indent(b"    ")))?;
+    let mut json = pretty(value)?;
     json.push(b'\n');
     write_escaped(out, json)
+}
+
+fn pretty(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut json, PrettyFormatter::with_indent(b"    ")))?;
+    Ok(json)
 }
 
 /// A YAML document.
@@ -94,4 +145,33 @@ pub(super) fn compact(value: &Value) -> String {
 fn write_escaped(out: &mut impl Write, json: Vec<u8>) -> io::Result<()> {
     let json = String::from_utf8(json).map_err(io::Error::other)?;
     out.write_all(escape_json(&json).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_written_item_by_item_is_the_same_list() {
+        let item = json!({"a": "x\ny", "b": [{"c": [], "d": {}}, [1]], "e": "\u{202e}"});
+        for items in [vec![], vec![item.clone()], vec![item.clone(), json!({}), item]] {
+            for yaml in [false, true] {
+                let (mut whole, mut streamed) = (Vec::new(), Vec::new());
+                let list = List::of(&items);
+                let written = match yaml {
+                    true => serde_json::to_value(&list)
+                        .map_err(io::Error::from)
+                        .and_then(|list| write_yaml(&mut whole, &list)),
+                    false => write_json(&mut whole, &list),
+                };
+                assert!(written.is_ok());
+                let mut writer = ListWriter::begin(&mut streamed, yaml).expect("memory takes all");
+                items.iter().for_each(|item| writer.item(&mut streamed, item.clone()).expect("memory takes all"));
+                writer.end(&mut streamed).expect("memory takes all");
+                assert_eq!(String::from_utf8_lossy(&streamed), String::from_utf8_lossy(&whole));
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use watchkeeper::{DecodeError, ObjectKey};
 
-use super::documents::{self, List, WatchEvent};
+use super::documents::{self, List, ListWriter, WatchEvent};
 use super::jsonpath::EvaluationError;
 use super::sort::NothingToSortBy;
 use super::table::{self, Row, Tables};
@@ -269,10 +269,10 @@ impl Printer {
         if !whole || single && changes.len() == 1 && !matches!(self.options.format, Format::JsonPath(_)) {
             return changes.iter().try_for_each(|change| self.one(out, &[], change).map(|_| ()));
         }
-        let objects = changes.iter().map(|change| self.visible(change).map(Cow::into_owned));
-        let mut objects = objects.collect::<Result<Vec<Value>, _>>()?;
         match &self.options.format {
             Format::JsonPath(template) => {
+                let objects = changes.iter().map(|change| self.visible(change).map(Cow::into_owned));
+                let mut objects = objects.collect::<Result<Vec<Value>, _>>()?;
                 let object = match objects.len() {
                     1 if single => objects.remove(0),
                     _ => serde_json::to_value(List::of(&objects)).map_err(io::Error::from)?,
@@ -281,11 +281,14 @@ impl Printer {
                 let text = template.print(&object).map_err(|error| PrintError::Template(key, error))?;
                 write!(out, "{}", self.found(&text))?;
             }
-            Format::Yaml => {
-                let list = serde_json::to_value(List::of(&objects)).map_err(io::Error::from)?;
-                documents::write_yaml(out, &list)?;
+            // One object after the other: decoded, all of them are many times as large as they are packed.
+            format => {
+                let mut list = ListWriter::begin(out, *format == Format::Yaml)?;
+                for change in changes {
+                    list.item(out, self.visible(&change)?.into_owned())?;
+                }
+                list.end(out)?;
             }
-            _ => documents::write_json(out, &List::of(&objects))?,
         }
         Ok(())
     }
