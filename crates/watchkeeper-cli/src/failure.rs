@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// What happened and why, to be part of another failure.
-    pub fn in_a_line(&self) -> String {
+    pub(crate) fn in_a_line(&self) -> String {
         match &self.why {
             Some(why) => format!("{}: {why}", self.what),
             None => self.what.clone(),

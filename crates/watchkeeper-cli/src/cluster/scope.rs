@@ -62,7 +62,7 @@ impl ScopeOptions {
     }
 
     /// The namespaces that are meant; all, if none is named.
-    pub fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
+    pub(crate) fn names(&self, access: &Access) -> Option<BTreeSet<String>> {
         if self.all_namespaces {
             return None;
         }

@@ -180,13 +180,8 @@ impl SyncProgress {
     const PATIENCE: Duration = Duration::from_millis(500);
 
     /// Nothing is shown yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { began: Instant::now(), all: Progress::stderr(), lines: Vec::new(), done: BTreeSet::new() }
-    }
-
-    /// Says something between the lines.
-    pub(crate) fn say(&self, text: &str) {
-        self.all.say(text);
     }
 
     /// Shows how far those are that are not done.
@@ -207,7 +202,7 @@ impl SyncProgress {
     }
 
     /// This target has shown what there is, or has nothing to show.
-    pub fn done(&mut self, number: usize) {
+    pub(super) fn done(&mut self, number: usize) {
         self.done.insert(number);
         if let Some(line) = self.lines.get_mut(number) {
             *line = None;
@@ -215,7 +210,7 @@ impl SyncProgress {
     }
 
     /// Takes the lines away before something is written, which they would be in. The next update shows them again.
-    pub fn make_room(&self) {
+    pub(super) fn make_room(&self) {
         if self.lines.iter().any(Option::is_some) {
             self.all.clear();
         }

@@ -1,10 +1,10 @@
 //! Everything that can be done: a file each, with its `Options` and its `run`.
 
 mod apart;
-pub mod bench;
-pub mod completion;
-pub mod demo;
-pub mod doctor;
+pub(crate) mod bench;
+pub(crate) mod completion;
+pub(crate) mod demo;
+pub(crate) mod doctor;
 mod feed;
 pub(crate) mod get;
 pub(crate) mod serve;
