@@ -117,7 +117,14 @@ fn summary(model: &Model, verdict: &Verdict) -> Vec<String> {
     }
     let (json, memory) = rows.sizes();
     if memory > 0 {
-        lines.push(format!("{} objects: {} of JSON, {} in memory", count(rows.objects()), bytes(json), bytes(memory)));
+        let each = rows.size_of_each().map(|(json, memory)| format!(" ({} and {} each)", bytes(json), bytes(memory)));
+        lines.push(format!(
+            "{} objects: {} of JSON, {} in memory{}",
+            count(rows.objects()),
+            bytes(json),
+            bytes(memory),
+            each.unwrap_or_default(),
+        ));
     }
     let equal = if verdict.has_differed() { "DIFFERED" } else { "equal" };
     let unknown = match verdict.not_comparable {

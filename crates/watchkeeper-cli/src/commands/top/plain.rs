@@ -7,15 +7,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Copies, Options, nothing_readable};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::screen::model::{Row, Rows, State};
+use crate::screen::model::{Row, Rows, State, each};
 use crate::terminal::{Output, bytes, count, escape_cell, is_reader_gone, pad_to, width};
 
 /// Which columns are numbers.
-const COLUMNS: [(&str, bool); 8] = [
+const COLUMNS: [(&str, bool); 10] = [
     ("KIND", false),
     ("OBJECTS", true),
     ("JSON", true),
     ("MEMORY", true),
+    ("JSON/OBJ", true),
+    ("MEM/OBJ", true),
     ("CHANGES", true),
     ("GAPS", true),
     ("RELISTS", true),
@@ -69,9 +71,8 @@ fn table(out: &mut impl Write, rows: &[&Row]) -> std::io::Result<()> {
     out.flush()
 }
 
-fn cells(row: &Row) -> [String; 8] {
+fn cells(row: &Row) -> [String; 10] {
     let name = if row.metadata_only { format!("{} (metadata)", row.name) } else { row.name.to_string() };
-    let size = |size: Option<u64>| size.map_or_else(|| "-".to_owned(), bytes);
     let state = match (&row.state, &row.last_error) {
         (State::Watching, _) | (_, None) => row.state.name().to_owned(),
         (state, Some((error, _))) => format!("{}: {error}", state.name()),
@@ -81,6 +82,8 @@ fn cells(row: &Row) -> [String; 8] {
         if row.synced { count(row.objects) } else { "-".to_owned() },
         size(row.sizes.filter(|_| row.synced).map(|(json, _)| json)),
         size(row.sizes.filter(|_| row.synced).map(|(_, memory)| memory)),
+        size(row.size_of_each().map(|(json, _)| json)),
+        size(row.size_of_each().map(|(_, memory)| memory)),
         count(row.rate.total()),
         count(row.blind.gaps),
         count(row.relists),
@@ -88,13 +91,22 @@ fn cells(row: &Row) -> [String; 8] {
     ]
 }
 
-fn total(rows: &[&Row]) -> [String; 8] {
+fn size(size: Option<u64>) -> String {
+    size.map_or_else(|| "-".to_owned(), bytes)
+}
+
+fn total(rows: &[&Row]) -> [String; 10] {
     let sum = |number: fn(&Row) -> u64| rows.iter().map(|row| number(row)).sum::<u64>();
+    let (json, memory) =
+        (sum(|row| row.sizes.map_or(0, |(json, _)| json)), sum(|row| row.sizes.map_or(0, |(_, memory)| memory)));
+    let each = each(json, memory, sum(|row| row.size_of_each().map_or(0, |_| row.objects)));
     [
         "total".to_owned(),
         count(sum(|row| if row.synced { row.objects } else { 0 })),
-        bytes(sum(|row| row.sizes.map_or(0, |(json, _)| json))),
-        bytes(sum(|row| row.sizes.map_or(0, |(_, memory)| memory))),
+        bytes(json),
+        bytes(memory),
+        size(each.map(|(json, _)| json)),
+        size(each.map(|(_, memory)| memory)),
         count(sum(|row| row.rate.total())),
         count(sum(|row| row.blind.gaps)),
         count(sum(|row| row.relists)),

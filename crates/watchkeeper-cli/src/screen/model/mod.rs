@@ -21,5 +21,5 @@ pub(crate) use busiest::{Busiest, Name};
 pub(crate) use changes::{Change, Changes, What};
 pub(crate) use observed::{Blind, Observed, Watchers};
 pub(crate) use rate::Rate;
-pub(crate) use row::{Row, Rows, State};
+pub(crate) use row::{Row, Rows, State, each};
 pub(crate) use sizes::measure;

@@ -100,6 +100,14 @@ impl State {
     }
 }
 
+impl Row {
+    /// Bytes of JSON and in memory of an object, on average; none before any was measured.
+    pub(crate) fn size_of_each(&self) -> Option<(u64, u64)> {
+        let (json, memory) = self.sizes.filter(|_| self.synced)?;
+        each(json, memory, self.objects)
+    }
+}
+
 impl Rows {
     /// Looks at all informers.
     pub(crate) fn sample<'a>(&mut self, now: Instant, kinds: impl IntoIterator<Item = &'a Observed>) {
@@ -123,6 +131,13 @@ impl Rows {
     pub(crate) fn sizes(&self) -> (u64, u64) {
         let measured = self.rows.iter().filter_map(|row| row.sizes);
         measured.fold((0, 0), |(json, memory), (of_json, of_memory)| (json + of_json, memory + of_memory))
+    }
+
+    /// Bytes of JSON and in memory of an object of any kind, on average; none before any was measured.
+    pub(crate) fn size_of_each(&self) -> Option<(u64, u64)> {
+        let objects = self.rows.iter().filter(|row| row.size_of_each().is_some()).map(|row| row.objects).sum();
+        let (json, memory) = self.sizes();
+        each(json, memory, objects)
     }
 
     /// How many kinds have had their first list.
@@ -159,6 +174,11 @@ impl Rows {
     pub(crate) fn last_second(&self) -> u64 {
         self.rate.as_ref().map_or(0, Rate::last_second)
     }
+}
+
+/// The parts of so many objects; none if there are no objects.
+pub(crate) fn each(json: u64, memory: u64, objects: u64) -> Option<(u64, u64)> {
+    Some((json.checked_div(objects)?, memory.checked_div(objects)?))
 }
 
 fn row(kind: &Observed, rate: Rate) -> Row {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
@@ -25,8 +26,8 @@ const COLUMNS: [Column; 11] = [
     Column { title: "OBJECTS", width: 8, is_number: true, rank: 1 },
     Column { title: "PER S", width: 5, is_number: true, rank: 4 },
     Column { title: "CHANGES", width: BARS as u16, is_number: false, rank: 7 },
-    Column { title: "JSON", width: 8, is_number: true, rank: 8 },
-    Column { title: "MEMORY", width: 8, is_number: true, rank: 6 },
+    Column { title: "JSON/OBJ", width: 8, is_number: true, rank: 8 },
+    Column { title: "MEM/OBJ", width: 8, is_number: true, rank: 6 },
     Column { title: "STATE", width: 9, is_number: false, rank: 2 },
     Column { title: "GAPS", width: 5, is_number: true, rank: 5 },
     Column { title: "BLIND", width: 7, is_number: true, rank: 9 },
@@ -154,7 +155,6 @@ fn kind(row: &Row, checked: &Checked, names: &HashMap<Arc<str>, String>) -> Vec<
         State::Listing { objects: objects @ 1.. } => format!("+{}", count(objects)),
         ref state => state.name().to_owned(),
     };
-    let size = |size: Option<u64>| Cell::new(size.map(bytes).unwrap_or_default(), DIM);
     let equal = match (&checked.difference, checked.equal_at) {
         (Some(_), _) => Cell::new("✗ differs", ALARM),
         (None, Some(version)) => Cell::new(format!("✓ {version}"), GOOD),
@@ -169,8 +169,8 @@ fn kind(row: &Row, checked: &Checked, names: &HashMap<Arc<str>, String>) -> Vec<
         Cell::new(count(row.objects), PLAIN),
         Cell::new(count(row.rate.last_second()), or_dim(row.rate.last_second())),
         Cell::new(spark(&row.rate.seconds(BARS)), ACCENT),
-        size(row.sizes.map(|(json, _)| json)),
-        Cell { style: PLAIN, ..size(row.sizes.map(|(_, memory)| memory)) },
+        size(row.size_of_each().map(|(json, _)| json), DIM),
+        size(row.size_of_each().map(|(_, memory)| memory), PLAIN),
         Cell::new(state, of_state(&row.state)),
         Cell::new(count(row.blind.gaps), or_dim(row.blind.gaps)),
         Cell::new(if row.blind.gaps == 0 { "-".to_owned() } else { seconds(row.blind.total) }, DIM),
@@ -179,17 +179,21 @@ fn kind(row: &Row, checked: &Checked, names: &HashMap<Arc<str>, String>) -> Vec<
     ]
 }
 
+fn size(size: Option<u64>, style: Style) -> Cell {
+    Cell::new(size.map(bytes).unwrap_or_default(), style)
+}
+
 fn total(model: &Model) -> Vec<Cell> {
     let rows = &model.rows;
-    let (json, memory) = rows.sizes();
+    let each = rows.size_of_each();
     let bars = rows.rate.as_ref().map(|rate| spark(&rate.seconds(BARS))).unwrap_or_default();
     vec![
         Cell::new("total", TITLE),
         Cell::new(count(rows.objects()), TITLE),
         Cell::new(count(rows.last_second()), TITLE),
         Cell::new(bars, ACCENT),
-        Cell::new(bytes(json), DIM),
-        Cell::new(bytes(memory), TITLE),
+        size(each.map(|(json, _)| json), DIM),
+        size(each.map(|(_, memory)| memory), TITLE),
         Cell::new(String::new(), DIM),
         Cell::new(count(rows.gaps()), TITLE),
         Cell::new(String::new(), DIM),

@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
@@ -17,11 +18,13 @@ const BARS: usize = 20;
 /// Silence that is worth showing.
 const SILENCE: u64 = 5;
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 12] = [
     Column { title: "KIND", width: 18, is_number: false, rank: 0 },
     Column { title: "OBJECTS", width: 9, is_number: true, rank: 1 },
     Column { title: "JSON", width: 8, is_number: true, rank: 6 },
     Column { title: "MEMORY", width: 8, is_number: true, rank: 4 },
+    Column { title: "JSON/OBJ", width: 8, is_number: true, rank: 11 },
+    Column { title: "MEM/OBJ", width: 8, is_number: true, rank: 10 },
     Column { title: "PER S", width: 6, is_number: true, rank: 3 },
     Column { title: "PER MIN", width: 7, is_number: true, rank: 5 },
     Column { title: "CHANGES", width: BARS as u16, is_number: false, rank: 9 },
@@ -124,7 +127,6 @@ fn kind(row: &Row, model: &Model) -> Vec<Cell> {
     let name = model.names.get(&row.name).cloned().unwrap_or_default();
     let name = if row.metadata_only { format!("{name} (metadata)") } else { name };
     let or_dim = |number: u64| if number == 0 { DIM } else { PLAIN };
-    let size = |size: Option<u64>, style| Cell::new(size.map(bytes).unwrap_or_default(), style);
     let heard = match row.last_contact {
         Some(ago) if ago.as_secs() >= SILENCE => Cell::new(seconds(ago), DIM),
         Some(_) => Cell::new("now", DIM),
@@ -136,6 +138,8 @@ fn kind(row: &Row, model: &Model) -> Vec<Cell> {
         Cell::new(count(row.objects), if row.synced { PLAIN } else { DIM }),
         size(row.sizes.map(|(json, _)| json), DIM),
         size(row.sizes.map(|(_, memory)| memory), PLAIN),
+        size(row.size_of_each().map(|(json, _)| json), DIM),
+        size(row.size_of_each().map(|(_, memory)| memory), PLAIN),
         Cell::new(count(second), or_dim(second)),
         Cell::new(count(minute), or_dim(minute)),
         Cell::new(spark(&row.rate.seconds(BARS)), ACCENT),
@@ -145,9 +149,13 @@ fn kind(row: &Row, model: &Model) -> Vec<Cell> {
     ]
 }
 
+fn size(size: Option<u64>, style: Style) -> Cell {
+    Cell::new(size.map(bytes).unwrap_or_default(), style)
+}
+
 fn total(model: &Model) -> Vec<Cell> {
     let all = &model.all;
-    let (json, memory) = all.sizes();
+    let ((json, memory), each) = (all.sizes(), all.size_of_each());
     let minute = all.rate.as_ref().map_or(0, |rate| rate.last_minute());
     let bars = all.rate.as_ref().map(|rate| spark(&rate.seconds(BARS))).unwrap_or_default();
     vec![
@@ -155,6 +163,8 @@ fn total(model: &Model) -> Vec<Cell> {
         Cell::new(count(all.objects()), TITLE),
         Cell::new(bytes(json), DIM),
         Cell::new(bytes(memory), TITLE),
+        size(each.map(|(json, _)| json), DIM),
+        size(each.map(|(_, memory)| memory), TITLE),
         Cell::new(count(all.last_second()), TITLE),
         Cell::new(count(minute), TITLE),
         Cell::new(bars, ACCENT),

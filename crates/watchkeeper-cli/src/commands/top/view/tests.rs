@@ -48,6 +48,16 @@ fn a_wide_screen_has_everything() {
 }
 
 #[test]
+fn where_there_is_room_objects_are_measured_one_by_one() {
+    let text = drawn(&model(), 150, 14);
+    let line = |kind: &str| text.lines().find(|line| line.starts_with(&format!("\"{kind}"))).unwrap_or_default();
+    assert!(line("KIND").contains("JSON/OBJ   MEM/OBJ"), "{text}");
+    assert!(line("pods").contains("10.5 MB  901.2 kB    7.0 kB     600 B"), "{text}");
+    assert!(!line("secrets").contains('B'), "nothing is known of it: {text}");
+    assert!(line("total").contains("7.0 kB     600 B"), "{text}");
+}
+
+#[test]
 fn what_is_refused_is_shown_with_its_reason() {
     let text = drawn(&model(), 100, 14);
     assert!(text.contains("forbidden") && text.contains("1 refused"), "{text}");
