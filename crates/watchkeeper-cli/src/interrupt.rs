@@ -1,8 +1,14 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks for an end, the second does not wait for it.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Exit;
+use crate::screen;
+
+/// Signals that come so soon after the first are the same one.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// A token that is cancelled when somebody wants the program to end.
 pub(crate) fn token() -> CancellationToken {
@@ -12,7 +18,11 @@ pub(crate) fn token() -> CancellationToken {
     tokio::spawn(async move {
         signals.next().await;
         cancel.cancel();
+        // Whoever closes a terminal tells more than once, and does not mean that there is no time to tidy up.
+        tokio::time::sleep(AT_ONCE).await;
         signals.next().await;
+        // Nothing is dropped from here on.
+        screen::give_back();
         std::process::exit(Exit::Interrupted as i32);
     });
     token

@@ -15,6 +15,7 @@ mod screen;
 mod terminal;
 mod time;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            terminal::tell(&failure);
+            // Where the terminal is gone, there is nobody to tell.
+            let _ = writeln!(anstream::stderr(), "{failure}");
             failure.exit().into()
         }
     }

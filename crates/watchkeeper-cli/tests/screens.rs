@@ -60,6 +60,39 @@ fn a_signal_ends_it_in_order_too() {
 }
 
 #[test]
+fn ctrl_z_lends_the_terminal_to_others() {
+    let mut session = Session::start(&DEMO, 100, 30);
+    session.wait_for_texts(&["the cache is equal to the server"]);
+    session.press("\x1a");
+    session.wait_for("first screen", |screen| !screen.alternate_screen() && !screen.hide_cursor());
+    let process = session.process().to_string();
+    // It does not stand still at once.
+    std::thread::sleep(Duration::from_millis(200));
+    let sent = Command::new("kill").args(["-CONT", &process]).status().expect("kill");
+    assert!(sent.success());
+    session.wait_for("second screen", |screen| screen.alternate_screen() && screen.hide_cursor());
+    session.wait_for_texts(&["the cache is equal to the server", "total", "q quit"]);
+    session.press("q");
+    let ended = session.end();
+    assert_eq!(ended.code, 0, "{}", ended.screen.contents());
+    ended.assert_restored();
+}
+
+/// The second signal does not wait for the end that the first one asked for.
+#[test]
+fn whoever_does_not_wait_gets_the_terminal_back_too() {
+    let session = Session::start(&["demo", "--objects", "20000"], 100, 30);
+    session.wait_for("second screen", |screen| screen.alternate_screen());
+    let process = session.process().to_string();
+    for _ in 0..2 {
+        // The program may have ended already.
+        let _ = Command::new("kill").args(["-TERM", &process]).status();
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    session.end().assert_restored();
+}
+
+#[test]
 fn top_shows_the_kinds_of_a_cluster_and_the_busiest_objects() {
     let mut session = Session::start(&["top", "--demo"], 120, 40);
     session.wait_for_texts(&["watchkeeper top", "the demo", "pods", "secrets (metadata)", "total"]);

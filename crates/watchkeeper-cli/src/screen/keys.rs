@@ -34,6 +34,10 @@ pub(crate) enum Input {
     Pick(usize),
     /// `0`: all of them.
     All,
+    /// Ctrl-Z: let somebody else have the terminal for a while.
+    Suspend,
+    /// The program stood still, and goes on.
+    Resumed,
     /// The terminal has another size.
     Resized,
     /// The terminal is gone.
@@ -95,6 +99,11 @@ fn meaning(event: &Event) -> Option<Input> {
             if modifiers.contains(KeyModifiers::CONTROL) =>
         {
             Some(Input::Quit)
+        }
+        Event::Key(KeyEvent { code: KeyCode::Char('z'), modifiers, .. })
+            if modifiers.contains(KeyModifiers::CONTROL) =>
+        {
+            Some(Input::Suspend)
         }
         Event::Key(key) => match key.code {
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Input::Quit),

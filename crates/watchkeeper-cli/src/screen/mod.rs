@@ -15,4 +15,4 @@ pub(crate) mod widgets;
 
 pub(crate) use keys::Input;
 pub(crate) use run::{View, run};
-pub(crate) use terminal_guard::is_possible;
+pub(crate) use terminal_guard::{give_back, is_possible};

@@ -1,6 +1,6 @@
 //! The terminal while a screen is shown, and as it was before.
 
-use std::io::{self, IsTerminal as _, Stdout, Write as _};
+use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use ratatui::Terminal;
@@ -25,22 +25,43 @@ pub(crate) fn is_possible() -> bool {
 /// Holds the terminal as a screen. Dropping it gives it back as it was, and so does a panic.
 pub(crate) struct TerminalGuard {
     /// What is drawn on.
-    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
+    pub(crate) terminal: Terminal<CrosstermBackend<WhileTaken>>,
+}
+
+/// The terminal while it is a screen, and nothing afterwards. ratatui shows the cursor when it is dropped and says on stderr
+/// if it cannot, which panics where the terminal is gone.
+pub(crate) struct WhileTaken(Stdout);
+
+impl Write for WhileTaken {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if TAKEN.load(SeqCst) { self.0.write(bytes) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if TAKEN.load(SeqCst) { self.0.flush() } else { Ok(()) }
+    }
 }
 
 impl TerminalGuard {
     /// Takes the terminal.
     pub(crate) fn take() -> io::Result<Self> {
         restore_on_panic();
-        enable_raw_mode()?;
-        TAKEN.store(true, SeqCst);
-        let taken = execute!(io::stdout(), EnterAlternateScreen).and_then(|()| {
-            let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-            // No `clear`: it asks where the cursor is, which not every terminal answers. The second screen is empty.
-            terminal.hide_cursor()?;
-            Ok(Self { terminal })
-        });
-        taken.inspect_err(|_| restore())
+        open().map(|terminal| Self { terminal }).inspect_err(|_| give_back())
+    }
+
+    /// Gives the terminal back, stands still until somebody wants to go on, and takes it again.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        #[cfg(unix)]
+        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        self.take_again()
+    }
+
+    /// Takes the terminal anew: whoever had it meanwhile may have changed everything about it.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        give_back();
+        self.terminal = open().inspect_err(|_| give_back())?;
+        Ok(())
     }
 
     /// Whether something panicked since. The terminal is as it was, then, and must not be drawn on.
@@ -51,12 +72,23 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        restore();
+        give_back();
     }
 }
 
-/// Gives the terminal back, once. If it is gone, there is nobody to tell.
-fn restore() {
+/// Makes a screen of the terminal, on which nothing has been drawn.
+fn open() -> io::Result<Terminal<CrosstermBackend<WhileTaken>>> {
+    enable_raw_mode()?;
+    TAKEN.store(true, SeqCst);
+    execute!(io::stdout(), EnterAlternateScreen)?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(WhileTaken(io::stdout())))?;
+    // No `clear`: it asks where the cursor is, which not every terminal answers. The second screen is empty.
+    terminal.hide_cursor()?;
+    Ok(terminal)
+}
+
+/// Gives the terminal back as it was, if it is a screen. If it is gone, there is nobody to tell.
+pub(crate) fn give_back() {
     if TAKEN.swap(false, SeqCst) {
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
@@ -73,7 +105,7 @@ fn restore_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICKED.store(true, SeqCst);
-        restore();
+        give_back();
         before(panic);
     }));
 }

@@ -21,12 +21,15 @@ pub struct Session {
     master: Box<dyn MasterPty + Send>,
     writer: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
+    /// How keys were read before.
+    before: String,
     reader: Option<JoinHandle<()>>,
 }
 
 /// How it ended, and what the terminal shows then.
 pub struct Ended {
     pub code: u32,
+    pub reads_keys_as_before: bool,
     pub screen: Screen,
 }
 
@@ -34,6 +37,7 @@ impl Session {
     /// Starts the program in a terminal of this size.
     pub fn start(arguments: &[&str], columns: u16, lines: u16) -> Self {
         let pair = native_pty_system().openpty(size(columns, lines)).expect("a terminal");
+        let before = modes(&*pair.master);
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_watchkeeper"));
         command.args(arguments);
         command.env("TERM", "xterm-256color");
@@ -52,7 +56,7 @@ impl Session {
             }
         });
         let writer = pair.master.take_writer().expect("input");
-        Self { parser, master: pair.master, writer, child, reader: Some(reader) }
+        Self { parser, master: pair.master, writer, child, before, reader: Some(reader) }
     }
 
     /// Waits until the screen is as it should be.
@@ -104,7 +108,8 @@ impl Session {
             std::thread::sleep(LOOK);
         };
         self.reader.take().map(JoinHandle::join);
-        Ended { code: status.exit_code(), screen: self.screen() }
+        let reads_keys_as_before = modes(&*self.master) == self.before;
+        Ended { code: status.exit_code(), reads_keys_as_before, screen: self.screen() }
     }
 }
 
@@ -118,11 +123,17 @@ impl Drop for Session {
 }
 
 impl Ended {
-    /// The terminal is as it was before: no second screen, and a cursor.
+    /// The terminal is as it was before: no second screen, a cursor, and keys in lines.
     pub fn assert_restored(&self) {
         assert!(!self.screen.alternate_screen(), "still the second screen");
         assert!(!self.screen.hide_cursor(), "still no cursor");
+        assert!(self.reads_keys_as_before, "still every key by itself");
     }
+}
+
+/// How the terminal reads keys, and what else it does.
+fn modes(master: &dyn MasterPty) -> String {
+    format!("{:?}", master.get_termios())
 }
 
 fn size(columns: u16, lines: u16) -> PtySize {

@@ -1,5 +1,6 @@
 //! The demo on a screen.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::model::Model;
 use super::{Cluster, Options, last_words, over};
 use crate::failure::{Failure, Outcome};
 use crate::screen::{self, Input, View};
-use crate::terminal::Color;
+use crate::terminal::{Color, escape_text};
 
 mod draw;
 #[cfg(test)]
@@ -53,7 +54,8 @@ pub(crate) async fn show(options: &Options, color: Color, token: CancellationTok
     match Arc::into_inner(cluster).and_then(OnceCell::into_inner) {
         Some(cluster) => {
             let verdict = cluster.stop().await;
-            println!("{}", crate::terminal::escape_text(&last_words(&verdict)));
+            // Where the terminal is gone, there is nobody to tell.
+            let _ = writeln!(std::io::stdout(), "{}", escape_text(&last_words(&verdict)));
             Ok(verdict)
         }
         // Somebody had seen enough before there was anything to see.
@@ -94,7 +96,7 @@ impl View for DemoView {
             Input::PageDown => last.map(|last| picked.map_or(PAGE - 1, |at| at + PAGE).min(last)),
             Input::Pick(at) => Some(at).filter(|at| last.is_some_and(|last| *at <= last)).or(picked),
             Input::All => None,
-            Input::Resized | Input::Quit | Input::Gone => picked,
+            Input::Suspend | Input::Resumed | Input::Resized | Input::Quit | Input::Gone => picked,
         };
         if self.model.picked != picked {
             self.model.look_at_changes(cluster);

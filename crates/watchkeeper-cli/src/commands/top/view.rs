@@ -92,7 +92,7 @@ impl View for TopView<'_> {
             Input::PageDown => Some(at.map_or(PAGE - 1, |at| at + PAGE).min(last)),
             Input::Pick(picked) => Some(picked.min(last)),
             Input::All => None,
-            Input::Faults | Input::Resized | Input::Quit | Input::Gone => return,
+            Input::Faults | Input::Suspend | Input::Resumed | Input::Resized | Input::Quit | Input::Gone => return,
         };
         self.model.picked = now.and_then(|at| self.model.rows.get(at)).map(|row| row.name.clone());
         self.model.look_at_changes(self.copies);
