@@ -23,6 +23,11 @@ use crate::screen::model::Observed;
 /// How many moments are remembered, to tell how old a revision is.
 const MOMENTS: usize = 256;
 
+/// A cache that does not move for so long, while its kind does, never will: whatever goes wrong here heals within seconds.
+const STUCK: Duration = Duration::from_secs(60);
+/// No more of a pause between two rounds counts for that: the whole program may have stood still.
+const LONGEST_STEP: Duration = Duration::from_secs(2);
+
 /// What is known of one kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked {
@@ -38,6 +43,8 @@ pub(crate) struct Checked {
     pub(crate) behind: u64,
     /// How old the oldest of these was.
     pub(crate) behind_for: Duration,
+    /// The version that it was last seen at, and for how long it has been there while there were newer ones.
+    pub(crate) stuck: (u64, Duration),
     /// What differed, the first time. It stays.
     pub(crate) difference: Option<String>,
 }
@@ -47,6 +54,7 @@ pub(crate) struct Check {
     server: ApiServer,
     kinds: Vec<Checked>,
     rounds: usize,
+    last_round: Option<Instant>,
     /// When the server was at which revision.
     moments: VecDeque<(Instant, u64)>,
 }
@@ -67,21 +75,33 @@ pub(crate) struct Verdict {
 impl Check {
     /// Nothing has been compared yet.
     pub(crate) fn new(server: ApiServer, kinds: usize) -> Self {
-        Self { server, kinds: vec![Checked::default(); kinds], rounds: 0, moments: VecDeque::new() }
+        Self { server, kinds: vec![Checked::default(); kinds], rounds: 0, last_round: None, moments: VecDeque::new() }
     }
 
     /// Compares all kinds, and gives what is known since the beginning.
     pub(crate) fn round(&mut self, observed: &[Observed]) -> Verdict {
-        self.note_moment();
+        let now = Instant::now();
+        let passed = self.last_round.replace(now).map_or(Duration::ZERO, |last| now.duration_since(last));
         // In each round the bytes of one kind.
         let for_bytes = self.rounds % observed.len().max(1);
-        for (at, kind) in observed.iter().enumerate() {
-            if kind.informer.has_synced() {
-                self.compare(at, kind, at == for_bytes);
-            }
-        }
+        self.compare_all(observed, passed, |at| at == for_bytes);
         self.rounds += 1;
         self.verdict()
+    }
+
+    /// Compares the bytes of all kinds.
+    pub(crate) fn last_round(&mut self, observed: &[Observed]) -> Verdict {
+        self.compare_all(observed, Duration::ZERO, |_| true);
+        self.verdict()
+    }
+
+    fn compare_all(&mut self, observed: &[Observed], passed: Duration, with_bytes: impl Fn(usize) -> bool) {
+        self.note_moment();
+        for (at, kind) in observed.iter().enumerate() {
+            if kind.informer.has_synced() {
+                self.compare(at, kind, passed, with_bytes(at));
+            }
+        }
     }
 
     fn verdict(&self) -> Verdict {
@@ -94,7 +114,7 @@ impl Check {
         }
     }
 
-    fn compare(&mut self, at: usize, kind: &Observed, with_bytes: bool) {
+    fn compare(&mut self, at: usize, kind: &Observed, passed: Duration, with_bytes: bool) {
         // Objects and version of one moment.
         let snapshot = kind.informer.store().snapshot();
         let Ok(version) = snapshot.version().as_str().parse::<u64>() else { return };
@@ -102,6 +122,7 @@ impl Check {
         let outcome = difference(&self.server, &kind.name, version, &snapshot, with_bytes);
         let Some(checked) = self.kinds.get_mut(at) else { return };
         (checked.behind, checked.behind_for) = (behind, behind_for);
+        checked.note_version(&kind.name, version, passed);
         match outcome {
             Err(NoTruth::Forgotten(_)) => {
                 checked.not_comparable += 1;
@@ -130,6 +151,20 @@ impl Check {
             self.moments.pop_front();
         }
         self.moments.push_back((Instant::now(), self.server.storage().revision()));
+    }
+}
+
+impl Checked {
+    /// One that stays where it is while there is more to see is no copy, however equal it is to what was.
+    fn note_version(&mut self, name: &str, version: u64, passed: Duration) {
+        let (before, stuck_for) = self.stuck;
+        let is_stuck = self.behind > 0 && version == before;
+        let stuck_for = if is_stuck { stuck_for + passed.min(LONGEST_STEP) } else { Duration::ZERO };
+        self.stuck = (version, stuck_for);
+        if stuck_for >= STUCK {
+            let text = format!("{name} stands still at revision {version}, {} changes behind", self.behind);
+            self.difference.get_or_insert(text);
+        }
     }
 }
 
@@ -193,5 +228,84 @@ pub(crate) async fn keep_checking(mut check: Check, observed: Arc<[Observed]>, t
         check = next;
         tell(verdict);
         tokio::time::sleep(EVERY.max(begun.elapsed() * SHARE)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_client::core::ApiResource;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+    use watchkeeper::{Backoff, InformerFactory, InformerOptions, ObjectKey};
+
+    use super::*;
+
+    /// A server with two ConfigMaps, and a cache of it.
+    async fn watched() -> (ApiServer, [Observed; 1], InformerFactory) {
+        let server = ApiServer::new();
+        for name in ["a", "b"] {
+            let object =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name}});
+            server.create(object).expect("an object");
+        }
+        let factory = InformerFactory::new(server.client());
+        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        let observed =
+            Observed::new(&factory, &resource, InformerOptions::new(), false, &Backoff::default(), &Arc::default());
+        factory.start(CancellationToken::new()).expect("a start");
+        factory.wait_synced().await.into_result().expect("a list");
+        (server, [observed.expect("an informer")], factory)
+    }
+
+    /// What is said of a cache to whose store this was done.
+    async fn said_of(change: impl Fn(&watchkeeper::Indexer<Object>)) -> String {
+        let (server, observed, _factory) = watched().await;
+        let mut check = Check::new(server, 1);
+        assert!(!check.last_round(&observed).has_differed());
+        change(observed[0].informer.store());
+        check.round(&observed).differences().collect()
+    }
+
+    fn object(name: &str, version: &str, value: &str) -> Object {
+        let metadata = json!({"namespace": "default", "name": name, "resourceVersion": version});
+        Object::from_json(json!({"metadata": metadata, "data": {"key": value}}).to_string()).expect("an object")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_way_to_be_wrong_is_found_out() {
+        let key = ObjectKey::namespaced("default", "a");
+        let missing = said_of(|store| store.delete_by_key(&key)).await;
+        assert!(missing.ends_with(": missing default/a (6)"), "{missing}");
+        let extra = said_of(|store| store.add(object("c", "7", "")).expect("a key")).await;
+        assert!(extra.ends_with(": extra default/c (7)"), "{extra}");
+        let stale = said_of(|store| {
+            store.add(object("b", "6", "")).expect("a key");
+            store.bookmark(&"7".into());
+        })
+        .await;
+        assert!(stale.ends_with(": stale default/b (6, is 7)"), "{stale}");
+        let altered = said_of(|store| store.add(object("b", "7", "other")).expect("a key")).await;
+        assert!(altered.ends_with(": altered default/b"), "{altered}");
+    }
+
+    #[test]
+    fn a_cache_that_stands_still_is_wrong_and_a_pause_of_all_is_not() {
+        let second = Duration::from_secs(1);
+        let mut checked = Checked { behind: 3, ..Checked::default() };
+        // Somebody stopped the program for a day, and again.
+        for _ in 0..20 {
+            checked.note_version("pods", 7, Duration::from_secs(86_400));
+        }
+        assert_eq!(checked.difference, None);
+        // It moves, or there is nothing to see.
+        for version in 8..1_000 {
+            checked.note_version("pods", version, second);
+        }
+        checked.behind = 0;
+        (0..1_000).for_each(|_| checked.note_version("pods", 1_000, second));
+        assert_eq!(checked.difference, None);
+        checked.behind = 3;
+        (0..61).for_each(|_| checked.note_version("pods", 1_000, second));
+        assert_eq!(checked.difference.as_deref(), Some("pods stands still at revision 1000, 3 changes behind"));
     }
 }

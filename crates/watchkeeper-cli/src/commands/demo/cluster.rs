@@ -64,7 +64,7 @@ pub(crate) struct Cluster {
     verdict: Arc<Mutex<Verdict>>,
     listening: Listening,
     /// The folder of the kubeconfig, which goes with it.
-    _folder: TempDir,
+    folder: TempDir,
     token: CancellationToken,
 }
 
@@ -102,7 +102,7 @@ impl Cluster {
             watchers,
             factory,
             listening,
-            _folder: folder,
+            folder,
             token,
         })
     }
@@ -139,8 +139,10 @@ impl Cluster {
     /// Compares for the last time, and ends everything.
     pub(crate) async fn stop(self) -> Verdict {
         self.token.cancel();
+        // First of all: whoever does not wait for the end shall not leave it behind.
+        drop(self.folder);
         let mut last = Check::new(self.server.clone(), self.observed.len());
-        let now = last.round(&self.observed);
+        let now = last.last_round(&self.observed);
         let mut verdict = lock(&self.verdict).clone();
         verdict.compared += now.compared;
         verdict.compared_bytes += now.compared_bytes;
