@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use jiff::Timestamp;
+use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use watchkeeper::{Error, InformerFactory};
 use watchkeeper_apiserver::{ApiServer, Failure};
@@ -64,6 +65,8 @@ pub(crate) struct Living {
 pub(crate) enum LivingError {
     /// The server did not take an object.
     Filling(Failure),
+    /// The work was not brought to its end.
+    Lost(JoinError),
     /// The informers did not start.
     Informers(Error),
 }
@@ -72,6 +75,7 @@ impl fmt::Display for LivingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Filling(failure) => write!(f, "the server does not take the objects of the cluster: {failure}"),
+            Self::Lost(error) => write!(f, "the objects of the cluster were not made: {error}"),
             Self::Informers(error) => write!(f, "the controllers of the cluster did not start: {error}"),
         }
     }
@@ -102,8 +106,14 @@ impl Living {
         let clock = Clock::starting_at(options.now.unwrap_or_else(Timestamp::now));
         let world = World::plan(&options);
         let heartbeat = nodes::heartbeat(world.nodes.len());
-        let mut put = |object| server.put(object).map(|_| ());
-        let pods = Filler::new(&world, options.seed, clock.now(), &mut put).fill(4 * heartbeat.as_secs())?;
+        let (filled, now) = (server.clone(), clock.now());
+        // A thread of its own: many objects take a while, in which somebody may have seen enough.
+        let filling = tokio::task::spawn_blocking(move || {
+            let mut put = |object| filled.put(object).map(|_| ());
+            let pods = Filler::new(&world, options.seed, now, &mut put).fill(4 * heartbeat.as_secs())?;
+            Ok::<_, LivingError>((world, pods))
+        });
+        let (world, pods) = filling.await.map_err(LivingError::Lost)??;
 
         let token = token.child_token();
         let stop = token.clone().drop_guard();
