@@ -251,7 +251,9 @@ impl Life {
                     self.tell(format!("{node} is Ready again"));
                 }
                 Repair::Cordon(node) => {
-                    if self.set_cordon(node, false).await.is_none() {
+                    // One that is gone needs none.
+                    let is_there = self.nodes.get(node).is_some();
+                    if is_there && self.set_cordon(node, false).await.is_none() {
                         self.later(2..4, repair);
                     }
                 }
