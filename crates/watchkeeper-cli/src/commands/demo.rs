@@ -28,9 +28,10 @@ Examples:
   watchkeeper demo --faults --for 1m      exit code 0 says that the copies stayed equal
   watchkeeper demo --plain | tee log      a line a second, as when there is no terminal
 
-Informers watch the cluster through a real port, and what they hold is compared with what the server has, all the time and
-exactly: at the version that each copy is at. If they ever differ, it is shown, and the exit code is 1. While the demo runs
-the cluster can be used with kubectl, or with this program: the demo says how.
+Informers watch the cluster through a real port, and what they hold is compared with what the server
+has, all the time and exactly: at the version that each copy is at. If they ever differ, it is shown,
+and the exit code is 1. Meanwhile the cluster can be used with kubectl, or with this program: the demo
+says how.
 
 Keys: q quit, p pause, f faults on and off, arrows or 1-9 the changes of one kind, 0 of all.";
 

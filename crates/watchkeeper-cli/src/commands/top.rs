@@ -25,9 +25,9 @@ Examples:
   watchkeeper top --once --for 1m         the same, with the changes of a minute
   watchkeeper top --demo                  with no cluster at all
 
-All objects of the kinds are read once and watched from then on, which costs the server a list of each kind. They are kept
-packed. Of Secrets only the metadata is read; with --metadata that holds for all kinds. A kind that may not be read is shown
-with the reason, and does not stop the rest.
+All objects of the kinds are read once and watched from then on, which costs the server a list of
+each kind. They are kept packed. Of Secrets only the metadata is read; with --metadata that holds for
+all kinds. A kind that may not be read is shown with the reason, and does not stop the rest.
 
 Keys: q quit, p pause, arrows or 1-9 the changes of one kind, 0 of all.";
 

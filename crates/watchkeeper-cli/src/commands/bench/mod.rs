@@ -34,11 +34,11 @@ const EXAMPLES: &str = "\
 Examples:
   watchkeeper bench --demo                              10,000 pods of a server in memory
   watchkeeper bench --demo --objects 100000 --keep raw
-  watchkeeper bench pods -A                             the pods of your cluster: reads, and watches for 10 s
+  watchkeeper bench pods -A                             pods of your cluster, watched for 10 s
   watchkeeper bench deployments -A --for 1m -o json
 
-With --demo the objects are pods, and changes are made to measure how long they take to a handler. On a real cluster
-nothing is changed: what happens by itself is observed.";
+With --demo the objects are pods, and changes are made to measure how long they take to a handler.
+On a real cluster nothing is changed: what happens by itself is observed.";
 
 /// Options of `watchkeeper bench`.
 #[derive(Debug, Args)]
