@@ -13,6 +13,9 @@ use watchkeeper_apiserver::{ApiServer, Ending, Fault, Match, StallAt};
 
 use crate::failure::{Exit, Failure, Outcome};
 
+/// The largest object that is made.
+const OVERSIZE: usize = 1 << 30;
+
 /// Reads the rules of a file, and puts them in force. How many there are.
 pub(super) async fn begin(path: &Path, server: &ApiServer) -> Outcome<usize> {
     let failed = |why: String| {
@@ -44,6 +47,9 @@ pub(super) async fn begin(path: &Path, server: &ApiServer) -> Outcome<usize> {
 fn parse(text: &str) -> Result<Vec<Rule>, String> {
     let options = serde_saphyr::options! { with_snippet: false };
     let rules: Vec<Rule> = serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
+    for (number, rule) in rules.iter().enumerate() {
+        rule.on.check().map_err(|why| format!("rule {}: {why}", number + 1))?;
+    }
     if rules.is_empty() { Err("there is no rule in it".to_owned()) } else { Ok(rules) }
 }
 
@@ -88,6 +94,18 @@ struct Requests {
 }
 
 impl Requests {
+    /// A rule that means no request at all would be a fault that never comes.
+    fn check(&self) -> Result<(), String> {
+        match (self.nth, self.from, self.times) {
+            (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+                Err("`nth` stands alone, without `from` and `times`".into())
+            }
+            (Some(0), ..) | (_, Some(0), _) => Err("requests are counted from 1".into()),
+            (.., Some(0)) => Err("`times: 0` is never".into()),
+            _ => Ok(()),
+        }
+    }
+
     fn requests(&self) -> Match {
         let requests = Match {
             verb: self.verb.map(|verb| verb.name().to_owned()),
@@ -95,6 +113,8 @@ impl Requests {
             initial_events: self.initial_events,
             ..Match::any()
         };
+        // Clients are to survive it and to be counted, not the life in the cluster itself.
+        let requests = requests.from_outside();
         match (self.nth, self.from, self.times) {
             (Some(nth), ..) => requests.nth(nth),
             (None, from, times) => {
@@ -240,17 +260,22 @@ impl Written {
             }
             Self::Drip { bytes_per_second } => Fault::Drip { bytes_per_second },
             Self::EndAfter { time } => Fault::EndAfter { time: time.ok_or("`time` has to say when")? },
-            Self::DuplicateEvent { nth } => Fault::DuplicateEvent { nth },
-            Self::DropEvent { nth } => Fault::DropEvent { nth },
-            Self::OldState { nth } => Fault::OldState { nth },
-            Self::Rewind { nth, to } => Fault::Rewind { nth, to },
+            Self::DuplicateEvent { nth } => Fault::DuplicateEvent { nth: counted(nth)? },
+            Self::DropEvent { nth } => Fault::DropEvent { nth: counted(nth)? },
+            Self::OldState { nth } => Fault::OldState { nth: counted(nth)? },
+            Self::Rewind { nth, to } => Fault::Rewind { nth: counted(nth)?, to },
             Self::ErrorEvent { nth, code, reason } => Fault::ErrorEvent { nth, code: known(code)?, reason },
             Self::Compact { revision } => Fault::Compact { revision },
             Self::Truncate => Fault::Truncate,
-            Self::Garbage { nth, text, hex } => Fault::Garbage { nth, bytes: garbage(text, hex)?.into() },
+            Self::Garbage { nth, text, hex } => {
+                Fault::Garbage { nth: counted(nth)?, bytes: garbage(text, hex)?.into() }
+            }
             Self::HtmlPage { code } => Fault::HtmlPage { code: known(code)? },
-            Self::WrongKind { nth } => Fault::WrongKind { nth },
-            Self::Oversize { nth, bytes } => Fault::Oversize { nth, bytes },
+            Self::WrongKind { nth } => Fault::WrongKind { nth: counted(nth)? },
+            Self::Oversize { bytes, .. } if bytes > OVERSIZE => {
+                return Err(format!("`bytes: {bytes}` is too much: {OVERSIZE} at most, as it is made in memory"));
+            }
+            Self::Oversize { nth, bytes } => Fault::Oversize { nth: counted(nth)?, bytes },
             Self::BookmarksLate { by } => Fault::BookmarksLate { by: by.ok_or("`by` has to say how late")? },
             Self::BookmarksMissing => Fault::BookmarksMissing,
             Self::BookmarksLie { ahead } => Fault::BookmarksLie { ahead },
@@ -271,6 +296,11 @@ impl From<WrittenEnding> for Ending {
 
 fn known(code: u16) -> Result<u16, String> {
     if (200..600).contains(&code) { Ok(code) } else { Err(format!("`code: {code}` is no status from 200 to 599")) }
+}
+
+/// The first object of an answer is 1.
+fn counted(nth: usize) -> Result<usize, String> {
+    if nth > 0 { Ok(nth) } else { Err("`nth: 0` never comes: objects are counted from 1".to_owned()) }
 }
 
 fn garbage(text: Option<String>, hex: Option<String>) -> Result<Vec<u8>, String> {
@@ -366,13 +396,13 @@ mod tests {
              - then: {garbage: {hex: \"00fF\"}}\n",
         )
         .expect("rules");
-        assert_eq!(rules[0].on.requests(), Match::watch("pods").nth(2));
+        assert_eq!(rules[0].on.requests(), Match::watch("pods").nth(2).from_outside());
         assert_eq!(rules[0].then, [Fault::cut_after_bytes(700, Ending::Reset)]);
         let lists = Match { verb: Some("list".to_owned()), ..Match::any() };
-        assert_eq!(rules[1].on.requests(), lists.after(2).times(4));
+        assert_eq!(rules[1].on.requests(), lists.after(2).times(4).from_outside());
         let stall = Fault::Stall { at: StallAt::Bytes(9), time: Some(Duration::from_secs(40)) };
         assert_eq!(rules[1].then, [Fault::Refuse, stall]);
-        assert_eq!(rules[2].on.requests(), Match::any());
+        assert_eq!(rules[2].on.requests(), Match::any().from_outside());
         assert_eq!(rules[2].then, [Fault::garbage(vec![0, 255])]);
     }
 
@@ -399,6 +429,17 @@ mod tests {
             let error = parse(text).expect_err(text);
             assert!(error.contains(&format!("line {line}")), "{text}: {error}");
             assert!(needles.iter().all(|needle| error.contains(needle)), "{text}: {error}");
+        }
+        for (text, needle) in [
+            ("- on: {nth: 0}\n  then: refuse\n", "rule 1: requests are counted from 1"),
+            ("- on: {from: 0}\n  then: refuse\n", "rule 1: requests are counted from 1"),
+            ("- on: {times: 0}\n  then: refuse\n", "`times: 0` is never"),
+            ("- then: refuse\n- on: {nth: 2, times: 3}\n  then: refuse\n", "rule 2: `nth` stands alone"),
+            ("- then: {dropEvent: {nth: 0}}\n", "`nth: 0` never comes"),
+            ("- then: {oversize: {nth: 1, bytes: 1000000000000000000}}\n", "too much"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(needle), "{text}: {error}");
         }
         assert!(parse("[]").is_err() && parse("").is_err() && parse("on: {}").is_err());
     }
