@@ -231,3 +231,89 @@ async fn a_second_signal_does_not_wait() {
     assert_eq!(status.code(), Some(130));
     hanging.abort();
 }
+
+#[test]
+fn a_saved_state_and_manifests_are_both_there_in_any_order() {
+    let folder = tempdir().expect("a folder");
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\n");
+    fs::write(folder.path().join("old.yaml"), map("old")).expect("a file");
+    fs::write(folder.path().join("new.yaml"), map("new")).expect("a file");
+    assert!(Served::start(folder.path(), &["--load", "old.yaml", "--save", "state"]).stop().0.success());
+    let served = Served::start(folder.path(), &["--load", "new.yaml", "--load", "state", "--save", "both"]);
+    assert!(served.stop().0.success());
+    let both = fs::read_to_string(folder.path().join("both")).expect("the state");
+    assert!(both.contains(r#""name":"old""#) && both.contains(r#""name":"new""#), "{both}");
+
+    let output = run(folder.path(), &["serve", "--load", "state", "--load", "both"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn faults_happen_to_clients_and_not_to_the_life_in_the_cluster() {
+    let folder = tempdir().expect("a folder");
+    fs::write(folder.path().join("faults.yaml"), "- on: {nth: 1}\n  then: {status: {code: 429}}\n").expect("a file");
+    let arguments = ["--demo", "--objects", "50", "--rate", "50", "--faults", "faults.yaml"];
+    let served = Served::start(folder.path(), &arguments);
+    // Life goes on, and asks for a lot.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let pods: Api<Pod> = Api::all(served.client().await);
+    let refused = pods.list(&ListParams::default()).await;
+    assert!(matches!(&refused, Err(Error::Api(status)) if status.code == 429), "{refused:?}");
+}
+
+#[test]
+fn who_does_not_want_to_wait_for_the_beginning_ends_it_and_nothing_is_saved() {
+    let folder = tempdir().expect("a folder");
+    let many: String = (0..60_000)
+        .map(|number| {
+            format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{number}, namespace: default}}\n")
+        })
+        .collect();
+    fs::write(folder.path().join("many.yaml"), many).expect("a file");
+    for arguments in [["--load", "many.yaml", "--save", "state"], ["--demo", "--objects=300000", "--save", "state"]] {
+        let mut child =
+            program::watchkeeper(folder.path()).arg("serve").args(arguments).spawn().expect("the program starts");
+        std::thread::sleep(Duration::from_millis(500));
+        let sent = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        let started = Instant::now();
+        let status = child.wait().expect("its status");
+        assert!(started.elapsed() < Duration::from_secs(5), "it goes on for {:?}", started.elapsed());
+        assert_eq!(status.code(), Some(130));
+        assert!(!folder.path().join("state").exists() && !folder.path().join("watchkeeper.kubeconfig").exists());
+    }
+}
+
+#[test]
+fn of_two_that_begin_at_once_one_has_the_kubeconfig() {
+    let folder = tempdir().expect("a folder");
+    let start = || program::watchkeeper(folder.path()).arg("serve").spawn().expect("the program starts");
+    let mut both = [start(), start()];
+    let started = Instant::now();
+    let refused = loop {
+        let ended = both.iter_mut().position(|child| child.try_wait().expect("its status").is_some());
+        if let Some(ended) = ended {
+            break ended;
+        }
+        assert!(started.elapsed() < program::PATIENCE, "both think that it is theirs");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let [first, second] = &mut both;
+    let (refused, other) = if refused == 0 { (first, second) } else { (second, first) };
+    assert_eq!(refused.wait().expect("its status").code(), Some(1));
+    assert!(other.try_wait().expect("its status").is_none());
+    other.kill().expect("it was running");
+    other.wait().expect("its status");
+}
+
+#[tokio::test]
+async fn a_state_with_a_definition_that_makes_no_kind_goes_on_too() {
+    let folder = tempdir().expect("a folder");
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.example.com", "resourceVersion": "2"}, "spec": {}});
+    let line = json!({"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions"}).to_string();
+    let line = format!("{},\"object\":{definition}}}", line.trim_end_matches('}'));
+    fs::write(folder.path().join("state"), format!("{{\"revision\":9}}\n{line}\n")).expect("a file");
+    let (status, _, errors) = Served::start(folder.path(), &["--load", "state"]).stop();
+    assert!(status.success() && errors.contains("makes no kind"), "{errors}");
+}

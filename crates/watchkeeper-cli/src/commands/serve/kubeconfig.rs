@@ -3,7 +3,7 @@
 //! The file is written when the server is ready, and removed at the end. Nobody's own kubeconfig is ever replaced: only a
 //! file that this program wrote, and whose server is gone.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +23,8 @@ const KNOCK: Duration = Duration::from_millis(500);
 /// The place of a kubeconfig that may be written.
 pub(super) struct KubeconfigFile {
     path: PathBuf,
+    /// One is there, of a server that is gone.
+    is_there: bool,
 }
 
 /// A kubeconfig that was written.
@@ -37,28 +39,33 @@ impl KubeconfigFile {
         // Scripts go elsewhere with it.
         let path = std::path::absolute(path)
             .map_err(|error| Failure::new(Exit::Error, format!("{} is no path", path.display())).because(error))?;
-        let refused = |why: &str| {
-            Failure::new(Exit::Error, format!("the kubeconfig is not written to {}", path.display()))
-                .because(why)
-                .try_this("name another file: --kubeconfig FILE")
-        };
-        match fs::read_to_string(&path) {
+        let is_there = match fs::read_to_string(&path) {
             Ok(text) => match server_of_ours(&text) {
-                None => return Err(refused("there is a file, and it is not one of watchkeeper's")),
+                None => return Err(refused(&path, "there is a file, and it is not one of watchkeeper's")),
                 Some(server) if answers(&server).await => {
-                    return Err(refused(&format!("there is one, and its server is running at {server}")));
+                    return Err(refused(&path, &format!("there is one, and its server is running at {server}")));
                 }
-                Some(_) => {}
+                Some(_) => true,
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(refused(&error.to_string())),
-        }
-        Ok(Self { path })
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(refused(&path, &error.to_string())),
+        };
+        Ok(Self { path, is_there })
     }
 
-    /// Writes it.
-    pub(super) fn write(self, listening: &Listening) -> Outcome<Written> {
+    /// Writes it, if nobody else has done so meanwhile.
+    pub(super) async fn write(self, listening: &Listening) -> Outcome<Written> {
+        let now = Self::at(&self.path).await?;
+        // Of two that begin at the same time, one makes the file.
+        let claimed = File::create_new(&self.path);
+        if claimed.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) && !now.is_there {
+            return Err(refused(&self.path, "another one has just been written"));
+        }
         listening.write_kubeconfig(&self.path).map_err(|error| {
+            if !now.is_there {
+                // It may not even be there.
+                let _ = fs::remove_file(&self.path);
+            }
             Failure::new(Exit::Error, "the kubeconfig cannot be written")
                 .because(error)
                 .try_this("name a file in a folder that is there and can be written to: --kubeconfig FILE")
@@ -88,6 +95,12 @@ impl Written {
             eprintln!("the kubeconfig {} is still there: {error}", escape_text(&path));
         }
     }
+}
+
+fn refused(path: &Path, why: &str) -> Failure {
+    Failure::new(Exit::Error, format!("the kubeconfig is not written to {}", path.display()))
+        .because(why)
+        .try_this("name another file: --kubeconfig FILE")
 }
 
 /// The server's URL, if the file was written by this program and by nobody else.

@@ -14,9 +14,28 @@ use super::custom;
 use super::manifests::{self, Manifest};
 use super::save::is_saved_state;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::terminal::escape_text;
 
-/// Loads a saved state, a file of manifests, or a folder of them. The number of objects that came.
-pub(super) fn load(path: &Path, server: &ApiServer, make_namespaces: bool) -> Outcome<u64> {
+/// Loads a saved state, files of manifests, and folders of them. The number of objects that came.
+pub(super) fn load(paths: Vec<PathBuf>, server: &ApiServer, make_namespaces: bool) -> Outcome<u64> {
+    // A state takes the place of all that was there, and so comes first, and alone.
+    let (states, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| is_saved_state(path));
+    if let [_, second, ..] = states.as_slice() {
+        return Err(Failure::usage(format!("{} is a saved state, and not the first", second.display()))
+            .because("a saved state takes the place of everything")
+            .try_this("load one of them"));
+    }
+    let mut loaded = 0;
+    for state in &states {
+        loaded += load_state(state, server)?;
+    }
+    for path in &others {
+        loaded += load_manifests(path, server, make_namespaces)?;
+    }
+    Ok(loaded)
+}
+
+fn load_manifests(path: &Path, server: &ApiServer, make_namespaces: bool) -> Outcome<u64> {
     let unreadable = |error: std::io::Error| {
         Failure::new(Exit::Error, format!("{} cannot be loaded", path.display())).because(error)
     };
@@ -32,10 +51,12 @@ pub(super) fn load(path: &Path, server: &ApiServer, make_namespaces: bool) -> Ou
         }
         return put(all, server, make_namespaces);
     }
-    if is_saved_state(path) {
-        return load_state(path, server);
+    let all = manifests::read(path)?;
+    if all.is_empty() {
+        return Err(Failure::new(Exit::Error, format!("{} cannot be loaded", path.display()))
+            .because("there is no object in it"));
     }
-    put(manifests::read(path)?, server, make_namespaces)
+    put(all, server, make_namespaces)
 }
 
 fn load_state(path: &Path, server: &ApiServer) -> Outcome<u64> {
@@ -43,7 +64,11 @@ fn load_state(path: &Path, server: &ApiServer) -> Outcome<u64> {
         Failure::new(Exit::Error, format!("the saved state {} cannot be loaded", path.display())).because(why)
     };
     for definition in custom::definitions_in_state(path).map_err(|error| failed(error.to_string()))? {
-        custom::register(&definition, server).map_err(|why| failed(format!("a CustomResourceDefinition: {why}")))?;
+        // Clients may have put anything there. If it had made a kind, its objects cannot be loaded now, which is told below.
+        if let Err(why) = custom::register(&definition, server) {
+            let path = escape_text(&path.display().to_string()).into_owned();
+            eprintln!("a CustomResourceDefinition of {path} makes no kind: {}", escape_text(&why));
+        }
     }
     server.load(path).map_err(|error| failed(error.to_string()))?;
     // Every line but the first is an object.

@@ -14,6 +14,9 @@ use crate::failure::{Exit, Failure, Outcome};
 /// How deep a document may be nested: as deep as JSON is read.
 const DEPTH: usize = 128;
 
+/// How much text aliases may add to a file.
+const ALIASED: usize = 64 << 20;
+
 /// An object, and where it was read.
 pub(super) struct Manifest {
     pub(super) object: Value,
@@ -53,17 +56,22 @@ impl fmt::Display for Place {
     }
 }
 
-/// Reads all objects of a file.
+/// Reads all objects of a file; there may be none.
 pub(super) fn read(path: &Path) -> Outcome<Vec<Manifest>> {
-    let failed = |why: String| Failure::new(Exit::Error, format!("{} cannot be loaded", path.display())).because(why);
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let documents = documents(path, &text).map_err(failed)?;
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, error.to_string()))?;
+    read_text(path, &text)
+}
+
+fn unreadable(path: &Path, why: String) -> Failure {
+    Failure::new(Exit::Error, format!("{} cannot be loaded", path.display())).because(why)
+}
+
+fn read_text(path: &Path, text: &str) -> Outcome<Vec<Manifest>> {
+    // Some editors and shells mark UTF-8 so.
+    let documents = documents(path, text.trim_start_matches('\u{feff}')).map_err(|why| unreadable(path, why))?;
     let mut manifests = Vec::new();
     for (number, document) in documents.into_iter().enumerate() {
-        objects(path, number + 1, document, &mut manifests)?;
-    }
-    if manifests.is_empty() {
-        return Err(failed("there is no object in it".to_owned()));
+        objects(path, number + 1, None, document, &mut manifests)?;
     }
     Ok(manifests)
 }
@@ -99,7 +107,8 @@ fn yaml_documents(text: &str) -> Result<Vec<Value>, String> {
             max_events: usize::MAX,
             max_nodes: usize::MAX,
             max_documents: usize::MAX,
-            max_total_scalar_bytes: usize::MAX,
+            // What is written once may be said again and again by aliases.
+            max_total_scalar_bytes: text.len().saturating_mul(2).saturating_add(ALIASED),
             max_total_comment_bytes: usize::MAX,
             max_depth: DEPTH,
         },
@@ -107,36 +116,45 @@ fn yaml_documents(text: &str) -> Result<Vec<Value>, String> {
         legacy_octal_numbers: true,
         with_snippet: false,
     };
-    let documents = serde_saphyr::from_multiple_with_options::<Value>(text, options);
-    let documents = documents.map_err(|error| match error.location() {
-        Some(location) => format!("it is no YAML at line {}, column {}", location.line(), location.column()),
-        None => "it is no YAML".to_owned(),
+    let documents = serde_saphyr::from_multiple_with_options::<Value>(text, options).map_err(|error| {
+        let what = match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { .. } => "a key is there twice",
+            serde_saphyr::Error::Budget { .. }
+            | serde_saphyr::Error::AliasError { .. }
+            | serde_saphyr::Error::AliasReplayLimitExceeded { .. } => {
+                "it is too deep, or its aliases make too much of it"
+            }
+            _ => "it is no YAML",
+        };
+        match error.location() {
+            Some(location) => format!("{what} at line {}, column {}", location.line(), location.column()),
+            None => what.to_owned(),
+        }
     })?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
 /// The objects of one document: itself, or those of a list.
-fn objects(path: &Path, document: usize, value: Value, into: &mut Vec<Manifest>) -> Outcome<()> {
-    let place = |item, value: &Value| Place { path: path.to_owned(), document, item, object: described(value) };
+fn objects(path: &Path, document: usize, item: Option<usize>, value: Value, into: &mut Vec<Manifest>) -> Outcome<()> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
     let is_list = kind.ends_with("List") && value.get("items").is_some_and(Value::is_array);
     if !is_list {
-        let place = place(None, &value);
+        let place = Place { path: path.to_owned(), document, item, object: described(&value) };
         into.push(checked(value, place)?);
         return Ok(());
     }
     let Some(Value::Array(items)) = value.get("items").cloned() else { return Ok(()) };
-    for (number, mut item) in items.into_iter().enumerate() {
+    for (number, mut value) in items.into_iter().enumerate() {
         // The items of a `PodList` need not say that they are pods.
-        if let (Some(item), Some(kind)) =
-            (item.as_object_mut(), kind.strip_suffix("List").filter(|kind| !kind.is_empty()))
+        if let (Some(object), Some(kind)) =
+            (value.as_object_mut(), kind.strip_suffix("List").filter(|kind| !kind.is_empty()))
         {
-            item.entry("kind").or_insert_with(|| kind.into());
-            item.entry("apiVersion").or_insert_with(|| api_version.clone().into());
+            object.entry("kind").or_insert_with(|| kind.into());
+            object.entry("apiVersion").or_insert_with(|| api_version.clone().into());
         }
-        let place = place(Some(number + 1), &item);
-        into.push(checked(item, place)?);
+        // Lists may be in lists; the outermost is what a reader counts.
+        objects(path, document, item.or(Some(number + 1)), value, into)?;
     }
     Ok(())
 }
@@ -146,10 +164,17 @@ fn checked(object: Value, place: Place) -> Outcome<Manifest> {
     let why = match &object {
         Value::Object(_) if !has("kind") => "it has no kind",
         Value::Object(_) if !has("apiVersion") => "it has no apiVersion",
+        Value::Object(_) if has_only_generate_name(&object) => {
+            "it has a generateName and no name, which is not made up here"
+        }
         Value::Object(_) => return Ok(Manifest { object, place }),
         _ => "it is no object",
     };
     Err(place.failure(why))
+}
+
+fn has_only_generate_name(object: &Value) -> bool {
+    object.pointer("/metadata/generateName").is_some() && object.pointer("/metadata/name").is_none()
 }
 
 /// `Pod shop/web-0`, as far as it says so.
@@ -170,11 +195,7 @@ mod tests {
     use super::*;
 
     fn read_as(name: &str, text: &str) -> Result<Vec<String>, String> {
-        let documents = documents(Path::new(name), text)?;
-        let mut manifests = Vec::new();
-        for (number, document) in documents.into_iter().enumerate() {
-            objects(Path::new(name), number + 1, document, &mut manifests).map_err(|failure| failure.to_string())?;
-        }
+        let manifests = read_text(Path::new(name), text).map_err(|failure| failure.to_string())?;
         Ok(manifests.iter().map(|manifest| manifest.place.to_string()).collect())
     }
 
@@ -195,6 +216,10 @@ mod tests {
             {"apiVersion":"v1","kind":"Node","metadata":{"name":"m"}}]}"#;
         let found = read_as("a.txt", json).expect("objects");
         assert_eq!(found, ["a.txt, document 1: Node n", "a.txt, document 2, item 1: Node m"]);
+        let nested = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: NodeList\n  items: [{metadata: {name: m}}]\n";
+        assert_eq!(read_as("a.yaml", nested).expect("objects"), ["a.yaml, document 1, item 1: Node m"]);
+        let marked = "\u{feff}{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}";
+        assert_eq!(read_as("a.json", marked).expect("objects"), ["a.json, document 1: Node n"]);
         let flow = "{apiVersion: v1, kind: Node, metadata: {name: node}}";
         assert_eq!(read_as("a", flow).expect("objects"), ["a, document 1: Node node"]);
     }
@@ -214,10 +239,24 @@ mod tests {
             ("a.yaml", "- s3cret\n", "it is no object"),
             ("a.yaml", "apiVersion: v1\nmetadata: {name: a}\n", "it has no kind"),
             ("a.yaml", "kind: Pod\nmetadata: {name: a}\n", "document 1: Pod a"),
+            ("a.yaml", "kind: Pod\nkind: s3cret\n", "a key is there twice at line 2"),
+            (
+                "a.yaml",
+                "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\n",
+                "Pod a- cannot be loaded\n  why: it has a generateName",
+            ),
             ("a.yaml", "kind: List\napiVersion: v1\nitems: [{kind: Pod}]\n", "item 1"),
         ] {
             let error = read_as(name, text).expect_err(text);
             assert!(error.contains(needle) && !error.contains("s3cret"), "{error}");
         }
+    }
+
+    #[test]
+    fn aliases_do_not_take_all_memory() {
+        let aliases = vec!["*a"; 10_000].join(",");
+        let text = format!("apiVersion: v1\nkind: Node\nx: &a \"{}\"\ny: [{aliases}]\n", "x".repeat(1 << 20));
+        let error = read_as("a.yaml", &text).expect_err("it is ten gigabytes");
+        assert!(error.contains("its aliases make too much of it"), "{error}");
     }
 }

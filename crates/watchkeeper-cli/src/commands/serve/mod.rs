@@ -131,11 +131,11 @@ pub(crate) async fn run(options: Options) -> Outcome {
     let server = ApiServer::builder().namespaces(options.namespaces.into()).build();
     let saver = options.save.clone().map(Saver::new).transpose()?;
     let kubeconfig = KubeconfigFile::at(&options.kubeconfig).await?;
-    let content = fill(&options, &server)?;
-    let living = match options.demo {
-        true => Some(begin_life(&options, &server).await?),
-        false => None,
+    // Whoever does not want to wait for it ends it: nothing is saved then, because it is not all there.
+    let Some(filled) = token.run_until_cancelled(fill(&options, &server)).await else {
+        return Ok(Exit::Interrupted);
     };
+    let (content, living) = filled?;
     let saving = match &saver {
         // What cannot be saved is to be known before there is anything to lose.
         Some(saver) => {
@@ -151,7 +151,7 @@ pub(crate) async fn run(options: Options) -> Outcome {
     };
 
     let listening = server.listen(options.listen()).await.map_err(|error| cannot_listen(&options, &error))?;
-    let written = kubeconfig.write(&listening)?;
+    let written = kubeconfig.write(&listening).await?;
     tell(&options, &listening, &content, rules, &written.shell_path());
     announce(&written);
 
@@ -192,32 +192,38 @@ impl From<NamespacesOption> for Namespaces {
 }
 
 /// Puts there what is to be there, and says in a few words what that is.
-fn fill(options: &Options, server: &ApiServer) -> Outcome<String> {
+async fn fill(options: &Options, server: &ApiServer) -> Outcome<(String, Option<Living>)> {
     if options.demo {
-        return Ok("a living cluster".to_owned());
+        return Ok(("a living cluster".to_owned(), Some(begin_life(options, server).await?)));
     }
-    let mut loaded = 0;
+    let mut paths = Vec::new();
     for path in &options.load {
         // The first run of a server that goes on where it ended has nothing to go on from.
         if options.save.as_ref() == Some(path) && !path.exists() {
             eprintln!("{} is not there yet: beginning empty", escape_lines(&path.display().to_string()));
-            continue;
+        } else {
+            paths.push(path.clone());
         }
-        loaded += load::load(path, server, options.namespaces == NamespacesOption::OnDemand)?;
     }
-    Ok(match loaded {
+    let (server, make_namespaces) = (server.clone(), options.namespaces == NamespacesOption::OnDemand);
+    let loading = tokio::task::spawn_blocking(move || load::load(paths, &server, make_namespaces));
+    let loaded = loading.await.map_err(|error| Failure::new(Exit::Error, "nothing was loaded").because(error))??;
+    let content = match loaded {
         0 => "an empty cluster".to_owned(),
         1 => "a cluster with 1 object".to_owned(),
         loaded => format!("a cluster with {} objects", count(loaded)),
-    })
+    };
+    Ok((content, None))
 }
 
 async fn begin_life(options: &Options, server: &ApiServer) -> Outcome<Living> {
     let life =
         LivingOptions { objects: options.objects, seed: options.seed, rate: options.rate, ..LivingOptions::default() };
-    Living::start(server, life, CancellationToken::new())
-        .await
-        .map_err(|error| Failure::new(Exit::Error, "the living cluster cannot be made").because(error))
+    let failed = |why: String| Failure::new(Exit::Error, "the living cluster cannot be made").because(why);
+    // A large one takes its time, and whoever waits here can leave.
+    let server = server.clone();
+    let starting = tokio::spawn(async move { Living::start(&server, life, CancellationToken::new()).await });
+    starting.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))
 }
 
 fn cannot_listen(options: &Options, error: &ListenError) -> Failure {

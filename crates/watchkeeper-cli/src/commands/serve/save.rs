@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use watchkeeper_apiserver::ApiServer;
 
@@ -60,9 +59,7 @@ impl Saver {
         if let Some(period) = period.filter(|period| !period.is_zero()) {
             let (saver, server, token) = (self.clone(), server.clone(), token.clone());
             tokio::spawn(async move {
-                let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                while token.run_until_cancelled(ticks.tick()).await.is_some() {
+                while token.run_until_cancelled(tokio::time::sleep(period)).await.is_some() {
                     if let Err(failure) = saver.save(&server).await {
                         eprintln!("{failure}");
                     }
