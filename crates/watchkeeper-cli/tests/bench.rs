@@ -86,3 +86,29 @@ async fn ctrl_c_ends_it_and_the_process_that_it_measures() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_measured_process_ends_when_the_one_that_started_it_is_killed() {
+    let cluster = Cluster::start().await;
+    let running = Running::start(cluster.program(&["bench", "pods", "--for", "10m", "--repeat", "1"]));
+    let started = std::time::Instant::now();
+    while cluster.server.storage().watches() == 0 {
+        assert!(started.elapsed() < support::DEADLINE, "it does not begin");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    running.signal("KILL");
+    while cluster.server.storage().watches() > 0 {
+        assert!(started.elapsed() < support::DEADLINE, "the measured process is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_may_not_be_seen_are_not_no_events() {
+    let cluster = Cluster::start().await;
+    cluster.server.faults().on(Match::watch("pods")).then(Fault::status(403, "Forbidden"));
+    let command = cluster.program(&["bench", "pods", "--for", "1s", "--repeat", "1"]);
+    let ended = tokio::task::spawn_blocking(move || run(command)).await.expect("it runs");
+    ended.assert_code(4);
+    assert!(ended.stderr.contains("watch") && ended.stdout.is_empty(), "{}", ended.stderr);
+}

@@ -24,6 +24,8 @@ use crate::failure::{Exit, Failure, Outcome};
 const LOOK: Duration = Duration::from_millis(100);
 /// After this time without an event, none will come.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How often it finds out whether anybody listens to it.
+const ALIVE: Duration = Duration::from_secs(1);
 /// What is still packed after this time is told as it is.
 const SETTLING: Duration = Duration::from_secs(60);
 
@@ -31,6 +33,8 @@ const SETTLING: Duration = Duration::from_secs(60);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
+    /// Nothing new: said to find out whether anybody is there.
+    Alive,
     /// So many objects have come.
     Listed(u64),
     /// The copy is there.
@@ -75,6 +79,7 @@ struct Heard {
 
 /// Makes a copy, and listens.
 pub(super) async fn run(options: &Options) -> Outcome {
+    tokio::spawn(end_alone());
     let access = options.access.connect().await?;
     let targets = kinds::targets(&access, std::slice::from_ref(&options.kind)).await?;
     let Some(target) = targets.first() else { return Err(Failure::usage("no kind was named")) };
@@ -106,6 +111,11 @@ pub(super) async fn run(options: &Options) -> Outcome {
     let (cpu_before, started) = (usage::cpu(), Instant::now());
     heard_all(&heard, options).await;
     let (time, cpu) = (started.elapsed(), since(cpu_before));
+    // Who may list and not watch has heard nothing, which is not the same as that nothing happened.
+    let error = informer.status().last_error.map(|(error, _)| error);
+    if let Some(error) = error.filter(|error| error.is_forbidden() || error.is_unauthorized()) {
+        return Err(error.into());
+    }
     let (mut json, mut kept, mut objects) = (0, informer.packing().dictionary_bytes as u64, 0);
     for object in lister.list().untyped() {
         json += object.json().map_or(0, |json| json.len() as u64);
@@ -116,6 +126,14 @@ pub(super) async fn run(options: &Options) -> Outcome {
     say(&Line::Done(Done { events: heard.events.load(Relaxed), time, cpu, latency, json, kept, objects }))?;
     informer.shutdown().await;
     Ok(Exit::Ok)
+}
+
+/// Ends this process when the one that started it is gone, however that came about.
+async fn end_alone() {
+    while say(&Line::Alive).is_ok() {
+        sleep(ALIVE).await;
+    }
+    std::process::exit(Exit::Error as i32);
 }
 
 /// Nanoseconds since 1970: the same in both processes.

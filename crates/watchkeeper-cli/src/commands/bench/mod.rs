@@ -16,6 +16,7 @@ mod result;
 mod usage;
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -186,6 +187,10 @@ impl Served {
         let failed = |why: String| Failure::new(Exit::Error, "the server in memory cannot be made").because(why);
         let server = ApiServer::builder().namespaces(Namespaces::OnDemand).seed(1).build();
         for number in 0..options.objects {
+            // A million takes its time, in which it can be interrupted.
+            if number % 1000 == 0 {
+                tokio::task::yield_now().await;
+            }
             server.put(pods::pod(number, None)).map_err(|error| failed(error.to_string()))?;
         }
         let listening = server.listen(ListenOptions::with_tls()).await.map_err(|error| failed(error.to_string()))?;
@@ -195,8 +200,8 @@ impl Served {
         Ok(Self { server, _listening: listening, folder })
     }
 
-    /// Changes pods, one after the other, at a steady rate. Each says when it was changed.
-    async fn change(&self, events: u32, rate: u32, objects: u32) {
+    /// Changes pods, one after the other, at a steady rate. Each says when it was changed. How long it took.
+    async fn change(&self, events: u32, rate: u32, objects: u32) -> Duration {
         let started = tokio::time::Instant::now();
         for number in 0..events {
             let due = Duration::from_secs_f64(f64::from(number) / f64::from(rate));
@@ -204,25 +209,37 @@ impl Served {
             // A pod that was fine is fine with another label.
             let _ = self.server.put(pods::pod(number % objects, Some(child::now_nanos())));
         }
+        started.elapsed()
     }
 }
 
 async fn one_run(options: &Options, place: &Place, progress: &mut impl FnMut(u64)) -> Outcome<Measured> {
     let mut process = Process::start(options, place)?;
-    let mut synced = None;
+    let (mut synced, mut changed) = (None, None);
+    let mut changing: Pin<Box<dyn Future<Output = Duration> + Send>> = Box::pin(std::future::pending());
     loop {
-        match process.lines.recv().await {
+        // The process may end while changes are made.
+        let line = tokio::select! {
+            took = &mut changing => {
+                changed = Some(took);
+                changing = Box::pin(std::future::pending());
+                continue;
+            }
+            line = process.lines.recv() => line,
+        };
+        match line {
+            Some(Line::Alive) => {}
             Some(Line::Listed(objects)) => progress(objects),
             Some(Line::Synced(sync)) => {
                 synced = Some(sync);
                 if let Some(server) = &place.server {
-                    server.change(options.events, options.rate, options.objects).await;
+                    changing = Box::pin(server.change(options.events, options.rate, options.objects));
                 }
             }
             Some(Line::Done(done)) => {
                 process.end();
                 if let Some(sync) = synced {
-                    return Ok(Measured { sync, done });
+                    return Ok(Measured { sync, done, changed });
                 }
             }
             None => return Err(process.failed()),

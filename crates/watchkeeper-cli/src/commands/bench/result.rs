@@ -11,6 +11,8 @@ use crate::terminal::{bytes, count, escape_text, seconds};
 pub(super) struct Measured {
     pub(super) sync: Sync,
     pub(super) done: Done,
+    /// How long it took to make the changes, if all were made.
+    pub(super) changed: Option<Duration>,
 }
 
 /// What was measured, and where.
@@ -73,6 +75,7 @@ pub(super) fn json(setting: &Setting, runs: &[Measured]) -> String {
             "jsonBytes": run.done.json,
             "keptBytes": run.done.kept,
             "eventsHeard": run.done.events,
+            "changesSeconds": run.changed.map(time),
             "eventsSeconds": time(run.done.time),
             "eventsCpuSeconds": run.done.cpu.map(time),
             "latencyP50Seconds": run.done.latency.map(|(p50, _)| time(p50)),
@@ -128,7 +131,7 @@ fn events(setting: &Setting, runs: &[Measured]) -> Vec<String> {
         (_, Some(made)) => format!(
             "events           {} made, {} a second; {} heard",
             count(made.into()),
-            count(setting.rate.into()),
+            count(rate(setting, runs, made)),
             count(heard)
         ),
         (_, None) => format!("events           {} heard in {}", count(heard), seconds(setting.observed)),
@@ -155,6 +158,13 @@ fn events(setting: &Setting, runs: &[Measured]) -> Vec<String> {
     lines
 }
 
+/// How many changes were made in a second: what was asked for, or as many as this machine could make.
+fn rate(setting: &Setting, runs: &[Measured], made: u32) -> u64 {
+    let asked = f64::from(setting.rate);
+    let took = middle(runs, |run| run.changed).unwrap_or_default().as_secs_f64();
+    (f64::from(made) / took.max(1e-9)).min(asked).round() as u64
+}
+
 /// The median of what was measured.
 fn middle<T: Ord>(runs: &[Measured], of: impl Fn(&Measured) -> Option<T>) -> Option<T> {
     let mut all: Vec<T> = runs.iter().filter_map(of).collect();
@@ -171,7 +181,8 @@ mod tests {
         let time = Duration::from_millis(millis);
         let sync = Sync { objects: 100, time, cpu, resident_before: Some(10_000), resident: Some(110_000), peak: None };
         let latency = cpu.map(|_| (Duration::from_micros(200), Duration::from_micros(900)));
-        Measured { sync, done: Done { events: 10, time, cpu, latency, json: 500_000, kept: 70_000, objects: 100 } }
+        let done = Done { events: 10, time, cpu, latency, json: 500_000, kept: 70_000, objects: 100 };
+        Measured { sync, done, changed: Some(Duration::from_secs(5)) }
     }
 
     fn setting(made: Option<u32>) -> Setting {
@@ -205,6 +216,7 @@ mod tests {
             "{without}"
         );
         let with = text(&setting(Some(10)), &[run(100, Some(Duration::from_millis(1)))]);
+        assert!(with.contains("10 made, 2 a second"), "five were asked for, and two were made: {with}");
         assert!(with.contains("100 µs") && with.contains("0.20 ms p50, 0.90 ms p99"), "{with}");
     }
 }
