@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{Cluster, Ended, program, run};
+use support::{Cluster, Ended, Running, program, run};
 use tempfile::tempdir;
 use watchkeeper_apiserver::{Fault, Match, StallAt};
 
@@ -269,4 +269,28 @@ fn kinds_that_are_not_there_do_not_hide_others() {
     let ended = run(program(&["doctor", "--demo", "-A"]));
     ended.assert_code(0);
     assert_all(&ended, &["none is needed: a cluster in memory", "0 failed"]);
+}
+
+#[test]
+fn ctrl_c_tells_what_was_found_by_then_and_no_password_of_a_url() {
+    let folder = tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let config = format!(
+        "clusters: [{{name: a, cluster: {{server: \"http://jane:s3cret@{address}/prefix\"}}}}]\n\
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a}}]\ncurrent-context: a\n"
+    );
+    fs::write(&path, config).expect("a file");
+    let path = path.display().to_string();
+    let running = Running::start(program(&["doctor", "-o", "json", "--kubeconfig", &path]));
+    // The first connection is the one that finds out whether somebody answers.
+    let _connections = [silent.accept().expect("a connection"), silent.accept().expect("a request")];
+    running.interrupt();
+    let ended = running.end();
+    let document: Value = serde_json::from_str(&ended.assert_code(130).stdout).expect("JSON");
+    let checks = document["checks"].as_array().expect("checks");
+    assert!(checks.iter().any(|check| check["found"] == "interrupted"), "{checks:?}");
+    assert!(ended.stdout.contains(&format!("http://{address}/prefix")), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("s3cret"), "{}", ended.stdout);
 }

@@ -63,7 +63,7 @@ impl AccessOptions {
             return self.demo().await;
         }
         let (config, name) = self.config().await?;
-        let (namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());
+        let (namespace, url) = (config.default_namespace.clone(), shown(&config.cluster_url));
         let client = watchkeeper::client(config).map_err(|error| {
             Failure::new(Exit::Error, format!("no client can be made for {name}"))
                 .because(error)
@@ -141,12 +141,12 @@ impl AccessOptions {
     }
 }
 
-/// There is no kubeconfig at all.
-fn is_missing(error: &KubeconfigError) -> bool {
-    match error {
-        KubeconfigError::FindPath => true,
-        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
+/// A URL without the password that may be in it.
+pub(crate) fn shown(url: &http::Uri) -> String {
+    let text = url.to_string();
+    match url.authority().and_then(|authority| authority.as_str().rsplit_once('@')) {
+        Some((secret, _)) => text.replacen(&format!("{secret}@"), "", 1),
+        None => text,
     }
 }
 

@@ -8,6 +8,6 @@ mod discovery;
 pub(crate) mod kinds;
 mod scope;
 
-pub(crate) use access::{Access, AccessOptions};
+pub(crate) use access::{Access, AccessOptions, shown};
 pub(crate) use kinds::{Resource, Target};
 pub(crate) use scope::ScopeOptions;

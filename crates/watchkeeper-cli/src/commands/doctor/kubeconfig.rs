@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::certificate::Certificate;
 use super::report::{Check, Report};
-use crate::cluster::AccessOptions;
+use crate::cluster::{AccessOptions, shown};
 
 const NAME: &str = "kubeconfig";
 const DAY: i64 = 86_400;
@@ -37,7 +37,7 @@ pub(super) async fn check(options: &AccessOptions, report: &mut Report) -> io::R
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let from = if names.is_empty() { "the service account of this pod".to_owned() } else { names.join(", ") };
     let way = credentials(&config.auth_info);
-    report.add(Check::ok(NAME, format!("{from}: context {context}, server {}, {way}", config.cluster_url)))?;
+    report.add(Check::ok(NAME, format!("{from}: context {context}, server {}, {way}", shown(&config.cluster_url))))?;
     for file in &files {
         if let Some(mode) = readable_by_others(file) {
             let file = file.display();

@@ -18,6 +18,8 @@ const PAGE: u32 = 500;
 /// Below a mebibyte nothing is packed: a sample of less would not tell what all of them take.
 const SAMPLE_BYTES: usize = 2 << 20;
 const MOST_PAGES: usize = 8;
+/// No page is that large: a server that sends one without end is not listened to any longer.
+const MOST_BYTES: usize = 256 << 20;
 /// How long packing a sample may take.
 const PACKING: Duration = Duration::from_secs(10);
 
@@ -81,9 +83,10 @@ async fn sample(source: &ListWatch) -> Result<Sample, Error> {
     let (mut objects, mut json) = (Vec::new(), 0);
     let mut options = ListOptions { limit: Some(PAGE), ..ListOptions::default() };
     let mut last = ListMetadata::default();
+    let mut is_endless = false;
     for _ in 0..MOST_PAGES {
         let mut listing = source.list(options.clone()).await?;
-        while let Some(part) = listing.next().await? {
+        while !is_endless && let Some(part) = listing.next().await? {
             match part {
                 ListPart::Item(object) => {
                     json += object.json().map_or(0, |json| json.len());
@@ -92,6 +95,7 @@ async fn sample(source: &ListWatch) -> Result<Sample, Error> {
                 ListPart::Metadata(metadata) => last = metadata,
                 ListPart::Bad(_) | ListPart::Progress => {}
             }
+            is_endless = json >= MOST_BYTES;
         }
         options.continue_token = last.continue_token.clone();
         if options.continue_token.is_none() || json >= SAMPLE_BYTES {
@@ -99,7 +103,7 @@ async fn sample(source: &ListWatch) -> Result<Sample, Error> {
         }
     }
     let seen = objects.len() as u64;
-    let is_whole = last.continue_token.is_none();
+    let is_whole = last.continue_token.is_none() && !is_endless;
     let remaining = last.remaining_item_count.filter(|_| !is_whole);
     let total = seen.saturating_add(remaining.unwrap_or(0));
     let (is_exact, version) = (is_whole || remaining.is_some(), last.resource_version);

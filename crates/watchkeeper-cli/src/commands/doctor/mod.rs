@@ -82,10 +82,12 @@ enum Format {
 pub(crate) async fn run(options: Options, color: Color) -> Outcome {
     let token = interrupt::token();
     let mut report = Report::new(options.output, color);
-    let Some(checked) = token.run_until_cancelled(check(&options, &mut report)).await else {
-        return Ok(Exit::Interrupted);
-    };
+    let checked = token.run_until_cancelled(check(&options, &mut report)).await;
+    let is_interrupted = checked.is_none();
+    // What was found by then is told, and is whole.
+    let checked = checked.unwrap_or_else(|| report.add(Check::skipped("the rest", "interrupted")));
     match checked.and_then(|()| report.finish()) {
+        Ok(_) if is_interrupted => Ok(Exit::Interrupted),
         Ok(exit) => Ok(exit),
         Err(error) if is_reader_gone(&error) => Ok(Exit::Ok),
         Err(error) => Err(error.into()),
