@@ -150,6 +150,15 @@ pub(crate) fn shown(url: &http::Uri) -> String {
     }
 }
 
+/// There is no kubeconfig, where one would be.
+fn is_missing(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
 fn no_cluster(error: &KubeconfigError) -> Failure {
     Failure::new(Exit::Error, "there is no cluster to talk to")
         .because(format!("no kubeconfig can be read ({error}), and this is no pod of a cluster"))
