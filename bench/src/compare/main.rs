@@ -1,0 +1,3 @@
+//! compare
+
+fn main() {}

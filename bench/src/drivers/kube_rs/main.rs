@@ -1,0 +1,3 @@
+//! drivers/kube_rs
+
+fn main() {}

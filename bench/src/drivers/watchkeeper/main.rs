@@ -1,0 +1,3 @@
+//! drivers/watchkeeper
+
+fn main() {}
