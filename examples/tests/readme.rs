@@ -1,6 +1,7 @@
 //! The program of the README is this one, and does what it says: on a server with a kubeconfig, like any other program.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
@@ -8,6 +9,15 @@ use serde_json::json;
 use watchkeeper_apiserver::{ApiServer, ListenOptions};
 
 const PROGRAM: &str = include_str!("../readme.rs");
+
+/// `cargo test` has built it beside this test. (`cargo test --test readme` alone has not.)
+fn program() -> Command {
+    let test = std::env::current_exe().expect("a path");
+    let folder = test.parent().and_then(Path::parent).expect("the folder of the build");
+    let mut program = Command::new(folder.join("examples").join("readme"));
+    program.env_remove("KUBERNETES_SERVICE_HOST");
+    program
+}
 
 #[test]
 fn the_readme_shows_the_program_that_is_tested() {
@@ -37,8 +47,7 @@ async fn the_program_of_the_readme_runs() -> anyhow::Result<()> {
     listening.write_kubeconfig(&kubeconfig)?;
 
     let ran = tokio::task::spawn_blocking(move || -> anyhow::Result<Vec<String>> {
-        let mut program =
-            Command::new(env!("CARGO_BIN_EXE_readme")).env("KUBECONFIG", &kubeconfig).stdout(Stdio::piped()).spawn()?;
+        let mut program = program().env("KUBECONFIG", &kubeconfig).stdout(Stdio::piped()).spawn()?;
         let mut lines = BufReader::new(program.stdout.take().context("a pipe")?).lines();
         let mut printed: Vec<String> = lines.by_ref().take(4).collect::<Result<_, _>>()?;
         // Something happens, and is told.
@@ -66,11 +75,6 @@ async fn the_program_of_the_readme_runs() -> anyhow::Result<()> {
 /// Without a cluster the error says so, and what to do.
 #[test]
 fn without_a_cluster_the_program_says_what_is_missing() {
-    let program = || {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_readme"));
-        program.env_remove("KUBERNETES_SERVICE_HOST");
-        program
-    };
     let said = |program: &mut Command| {
         let output = program.output().expect("the program runs");
         assert!(!output.status.success());

@@ -59,7 +59,7 @@ fn check() -> bool {
         && cargo("doc", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// It does nothing without a cluster. (It is a binary, which a test gives one.)
+/// It does nothing without a cluster. (It has a test, which gives it one.)
 const NEEDS_A_CLUSTER: &str = "readme";
 
 fn examples() -> bool {

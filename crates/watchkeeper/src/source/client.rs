@@ -6,7 +6,7 @@
 //! made of kube's parts where those hold the knowledge: which server, which credentials, which headers, which
 //! certificates.
 //!
-//! From the outside in: base URI, credentials, headers, gzip ([`super::gzip`]), HTTP/1.1 or HTTP/2 ([`super::http2`]),
+//! From the outside in: base URI, credentials, headers, gzip ([`super::gzip`]), HTTP/1.1 ([`super::http1`]) or HTTP/2 ([`super::http2`]),
 //! and the connector ([`super::connect`]) with TLS, proxy and TCP. There is no retry, no deadline on reading (a watch
 //! may be silent for long; the connection's keepalive notices a dead peer) and no trace layer (requests hold names, and
 //! headers hold credentials).
@@ -18,26 +18,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Uri, header};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::rt::{Executor, Read, Write};
-use hyper_util::client::legacy::{self, connect::Connection};
-use hyper_util::rt::TokioTimer;
+use hyper::rt::{Read, Write};
+use hyper_util::client::legacy::connect::Connection;
 use kube_client::client::{Body, ConfigExt};
 use kube_client::{Client, Config};
-use tokio::runtime::Handle;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::connect::{self, Connector};
 use super::gzip::GzipLayer;
+use super::http1::Http1;
 use super::http2::Http2;
 use crate::defaults;
 use crate::error::{Error, ErrorKind};
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
-
-/// How long an HTTP/1.1 connection without a request is kept. kube's number, and Go's.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What can be chosen about a [`client`].
 ///
@@ -136,29 +130,7 @@ fn stacked(connector: Connector, config: &Config, options: &ClientOptions) -> Re
     if options.http2 {
         return stack(Http2::new(connector, config, options)?, config, options);
     }
-    let client: legacy::Client<_, Body> = legacy::Client::builder(Tasks(connect::runtime()?))
-        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .build(connector);
-    let http1 = ServiceBuilder::new()
-        .map_response(|response: Response<Incoming>| response.map(|body| body.map_err(wire_error)))
-        .map_err(request_error)
-        .service(client);
-    stack(http1, config, options)
-}
-
-/// Starts hyper's tasks where the connections live.
-#[derive(Clone)]
-struct Tasks(Handle);
-
-impl<F> Executor<F> for Tasks
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, task: F) {
-        self.0.spawn(task);
-    }
+    stack(Http1::new(connector, config)?, config, options)
 }
 
 /// All that is above the connection, whichever protocol it speaks.
@@ -180,16 +152,6 @@ where
         .map_err(BoxError::from)
         .service(transport);
     Ok(Client::new(service, config.default_namespace.clone()))
-}
-
-fn request_error(error: legacy::Error) -> Error {
-    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<hyper::Error>());
-    let kind = match cause {
-        _ if error.is_connect() => ErrorKind::Connect,
-        Some(cause) => kind_of(cause),
-        None => ErrorKind::Disconnected,
-    };
-    Error::transport(kind, &error)
 }
 
 /// What hyper says about a connection that was there.
@@ -225,6 +187,7 @@ fn name_ourselves(mut request: Request<Body>) -> Request<Body> {
 mod tests {
     use std::io::Write as _;
 
+    use hyper::body::Incoming;
     use hyper_util::rt::TokioExecutor;
     use kube_client::config::ExecConfig;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};

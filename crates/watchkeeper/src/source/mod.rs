@@ -29,6 +29,7 @@ mod decode;
 pub(crate) mod duplex;
 mod events;
 mod gzip;
+mod http1;
 mod http2;
 mod intake;
 mod keep;
