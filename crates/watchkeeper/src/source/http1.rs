@@ -17,17 +17,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _};
 use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, Uri, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use kube_client::Config;
 use kube_client::client::Body;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
 use super::client::wire_error;
-use super::connect::{Connector, Io};
+use super::connect::{self, Connector, Io};
 use crate::error::{Error, ErrorKind};
 
 /// How long a connection without a request is kept. kube's number, and Go's.
@@ -41,6 +42,7 @@ struct Pool {
     connector: Connector,
     origin: Uri,
     host: HeaderValue,
+    runtime: Handle,
     /// The one that was used last is at the end.
     idle: Mutex<Vec<(Connection, Instant)>>,
 }
@@ -53,7 +55,7 @@ impl Http1 {
         let mut parts = config.cluster_url.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(parts).map_err(|_| no_url())?;
-        Ok(Self(Arc::new(Pool { connector, origin, host, idle: Mutex::default() })))
+        Ok(Self(Arc::new(Pool { connector, origin, host, runtime: connect::runtime()?, idle: Mutex::default() })))
     }
 }
 
@@ -84,14 +86,14 @@ impl Pool {
                 continue;
             }
             match connection.send(request).await {
-                Ok(response) => return Ok(response.map(|body| connection.driving(body, self))),
+                Ok(response) => return Ok(connection.driven(response, self)),
                 Err((_, Some(unsent))) => request = unsent,
                 Err((error, None)) => return Err(error),
             }
         }
         let mut connection = Connection::open(self.connector.clone().oneshot(self.origin.clone()).await?).await?;
         match connection.send(request).await {
-            Ok(response) => Ok(response.map(|body| connection.driving(body, self))),
+            Ok(response) => Ok(connection.driven(response, self)),
             Err((error, _)) => Err(error),
         }
     }
@@ -131,20 +133,20 @@ fn host(url: &Uri) -> Option<HeaderValue> {
 /// A connection that goes on when it is polled.
 struct Connection {
     sender: http1::SendRequest<Body>,
-    driver: http1::Connection<Io, Body>,
+    driver: BoxFuture<'static, hyper::Result<()>>,
 }
 
 impl Connection {
     async fn open(io: Io) -> Result<Self, Error> {
         let opened = http1::handshake(io).await;
         let (sender, driver) = opened.map_err(|error| Error::transport(ErrorKind::Connect, &error))?;
-        Ok(Self { sender, driver })
+        Ok(Self { sender, driver: driver.with_upgrades().boxed() })
     }
 
     /// It can take a request at once: the server has not hung up, and the last answer is over.
     async fn is_ready(&mut self) -> bool {
         std::future::poll_fn(|cx| {
-            let is_over = Pin::new(&mut self.driver).poll(cx).is_ready();
+            let is_over = self.driver.poll_unpin(cx).is_ready();
             Poll::Ready(!is_over && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(()))))
         })
         .await
@@ -156,7 +158,7 @@ impl Connection {
         let mut is_over = false;
         let answered = std::future::poll_fn(|cx| {
             // How the connection ended is told to the request.
-            is_over = is_over || Pin::new(&mut self.driver).poll(cx).is_ready();
+            is_over = is_over || self.driver.poll_unpin(cx).is_ready();
             answer.as_mut().poll(cx)
         });
         answered.await.map_err(|mut error| {
@@ -165,8 +167,14 @@ impl Connection {
         })
     }
 
-    fn driving(self, body: Incoming, pool: Arc<Pool>) -> DrivenBody {
-        DrivenBody { body, connection: Some(self), pool }
+    /// The answer, whose body drives the connection.
+    fn driven(self, response: Response<Incoming>, pool: Arc<Pool>) -> Response<DrivenBody> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // It belongs to somebody else now (kube's `exec`, say), who gets it from hyper's hands.
+            pool.runtime.spawn(self.driver);
+            return response.map(|body| DrivenBody { body, connection: None, pool });
+        }
+        response.map(|body| DrivenBody { body, connection: Some(self), pool })
     }
 }
 
@@ -197,7 +205,7 @@ impl http_body::Body for DrivenBody {
             && let Some(connection) = &mut this.connection
         {
             // How it ended is told to the body.
-            if Pin::new(&mut connection.driver).poll(cx).is_ready() {
+            if connection.driver.poll_unpin(cx).is_ready() {
                 this.connection = None;
             }
             frame = Pin::new(&mut this.body).poll_frame(cx);
@@ -223,5 +231,178 @@ impl Drop for DrivenBody {
         if self.body.is_end_stream() {
             self.give_back();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use kube_client::Client;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::sync::mpsc::UnboundedReceiver;
+    use tokio::time::sleep;
+
+    use super::super::client::{ClientOptions, client_over};
+    use super::super::duplex::{get, network, ours, read_head};
+    use super::*;
+
+    const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+    const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    fn connected() -> (Client, UnboundedReceiver<DuplexStream>) {
+        let (connector, connections) = network();
+        let config = Config::new(Uri::from_static("http://cluster.test:8080"));
+        (client_over(connector, config, ClientOptions::default()).unwrap(), connections)
+    }
+
+    /// Asks, and has the answer given on `stream`.
+    async fn ask(client: &Client, stream: &mut DuplexStream, answer: &[u8]) -> kube_client::client::Body {
+        let (response, _) = tokio::join!(client.send(get("/")), async {
+            let head = read_head(stream).await;
+            assert!(
+                head.starts_with("GET / HTTP/1.1\r\n") && head.contains("\r\nhost: cluster.test:8080\r\n"),
+                "{head}"
+            );
+            stream.write_all(answer).await.unwrap();
+        });
+        response.unwrap().into_body()
+    }
+
+    /// Asks on a connection of its own.
+    async fn ask_anew(
+        client: &Client,
+        connections: &mut UnboundedReceiver<DuplexStream>,
+        answer: &[u8],
+    ) -> (kube_client::client::Body, DuplexStream) {
+        let (response, stream) = tokio::join!(client.send(get("/")), async {
+            let mut stream = connections.recv().await.unwrap();
+            read_head(&mut stream).await;
+            stream.write_all(answer).await.unwrap();
+            stream
+        });
+        (response.unwrap().into_body(), stream)
+    }
+
+    async fn read(body: kube_client::client::Body) -> Bytes {
+        body.collect_bytes().await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_serves_one_request_after_the_other() {
+        let (client, mut connections) = connected();
+        let (body, mut stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        let body = ask(&client, &mut stream, &[CHUNKED, b"2\r\nab\r\n0\r\n\r\n"].concat()).await;
+        assert_eq!(read(body).await, "ab");
+        let body = ask(&client, &mut stream, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        assert!(connections.try_recv().is_err(), "one connection was enough");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_at_once_have_a_connection_each() {
+        let (client, mut connections) = connected();
+        let (watch, mut watched) = ask_anew(&client, &mut connections, CHUNKED).await;
+        let (body, _stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        watched.write_all(b"2\r\nab\r\n0\r\n\r\n").await.unwrap();
+        assert_eq!(read(watch).await, "ab");
+    }
+
+    /// Piece by piece, and none waits for the next.
+    #[tokio::test(start_paused = true)]
+    async fn each_piece_is_handed_on_when_it_is_there() {
+        let (client, mut connections) = connected();
+        let (mut body, mut stream) = ask_anew(&client, &mut connections, CHUNKED).await;
+        for number in 0..100 {
+            let text = format!("event {number:02}");
+            stream.write_all(format!("8\r\n{text}\r\n").as_bytes()).await.unwrap();
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), text);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_drops_a_body_hangs_up() {
+        let (client, mut connections) = connected();
+        let (body, mut stream) = ask_anew(&client, &mut connections, CHUNKED).await;
+        drop(body);
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "the end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_hung_up_meanwhile_costs_nothing_but_a_connection() {
+        let (client, mut connections) = connected();
+        let (body, stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        drop(stream);
+        let (body, _stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_wants_to_hang_up_is_not_asked_again() {
+        let (client, mut connections) = connected();
+        let closing = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+        let (body, _stream) = ask_anew(&client, &mut connections, closing).await;
+        assert_eq!(read(body).await, "ok");
+        let (body, _another) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+    }
+
+    /// The request has left: to send it again would be a retry which nobody sees.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_hangs_up_on_a_request_is_an_error() {
+        let (client, mut connections) = connected();
+        let (body, mut stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        let (response, ()) = tokio::join!(client.send(get("/")), async {
+            read_head(&mut stream).await;
+            drop(stream);
+        });
+        assert_eq!(ours(response.unwrap_err()).kind(), ErrorKind::Disconnected);
+        assert!(connections.try_recv().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_does_not_wait_for_ever() {
+        let (client, mut connections) = connected();
+        let (body, mut stream) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        sleep(IDLE_TIMEOUT).await;
+        let (body, _another) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "the old one was given up");
+    }
+
+    /// It may come with the answer's head, and be known to be over before anybody reads it.
+    #[tokio::test(start_paused = true)]
+    async fn an_empty_answer_leaves_its_connection_too() {
+        let (client, mut connections) = connected();
+        let nothing = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        let (body, mut stream) = ask_anew(&client, &mut connections, nothing).await;
+        drop(body);
+        let body = ask(&client, &mut stream, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_can_be_taken_over_by_another_protocol() {
+        let (client, mut connections) = connected();
+        let switching = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+        let request = Request::get("/").header("connection", "upgrade").header("upgrade", "echo");
+        let (response, mut stream) = tokio::join!(client.send(request.body(Body::empty()).unwrap()), async {
+            let mut stream = connections.recv().await.unwrap();
+            read_head(&mut stream).await;
+            stream.write_all(switching).await.unwrap();
+            stream
+        });
+        let mut upgraded = hyper_util::rt::TokioIo::new(hyper::upgrade::on(response.unwrap()).await.unwrap());
+        upgraded.write_all(b"ping").await.unwrap();
+        let mut heard = [0; 4];
+        stream.read_exact(&mut heard).await.unwrap();
+        stream.write_all(b"pong").await.unwrap();
+        upgraded.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"pong");
     }
 }
