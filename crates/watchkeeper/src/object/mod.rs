@@ -20,6 +20,7 @@ mod key;
 mod kind;
 mod labels;
 pub(crate) mod packed;
+pub(crate) mod skim;
 mod text;
 mod version;
 

@@ -115,7 +115,7 @@ impl ExpectedKind {
     }
 
     fn decode_with_cells(&self, header: &RawHeader<'_>, json: &[u8], cells: &str, intake: &Intake) -> Decoded {
-        if let Err(problem) = header::check(json) {
+        if let Err(problem) = header.check(json) {
             return Decoded::Bad(bad(header, problem));
         }
         if !self.matches(header) {

@@ -21,7 +21,7 @@ use super::table::{self, RawRow};
 use super::{BadObject, ListMetadata, ListPart};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::{MAX_STATUS, Status};
-use crate::object::header::{self, RawHeader};
+use crate::object::header::{self, RawHeader, Unread};
 use crate::{Error, ErrorKind};
 
 /// Takes pieces of a list, and gives out its parts.
@@ -257,7 +257,7 @@ impl ListReader {
             // A number at the very end of the input may go on behind it.
             Ok((_, length)) if length == self.input.len() && self.input[0] != b'{' => return self.starve_in_item(),
             Ok(item) => item,
-            Err(error) if self.is_cut_off(&error) => return self.starve_in_item(),
+            Err(error) if self.is_cut_off(error) => return self.starve_in_item(),
             Err(_) => {
                 // Its text may be at fault, and not its structure: then others are unharmed.
                 let mut values = serde_json::Deserializer::from_slice(&self.input).into_iter::<IgnoredAny>();
@@ -282,7 +282,7 @@ impl ListReader {
         }))
     }
 
-    fn read_item(&mut self) -> Result<(Decoded, usize), serde_json::Error> {
+    fn read_item(&mut self) -> Result<(Decoded, usize), Unread> {
         let (header, length) = header::read_prefix(&self.input)?;
         if length > self.max_frame {
             return Ok((Decoded::Bad(bad(&header, TOO_LARGE)), length));
@@ -291,7 +291,7 @@ impl ListReader {
         Ok((self.expected.decode(&header, &self.input[..length], &self.intake), length))
     }
 
-    fn read_row(&self) -> Result<(Decoded, usize), serde_json::Error> {
+    fn read_row(&self) -> Result<(Decoded, usize), Unread> {
         let (row, length) = RawRow::read_prefix(&self.input)?;
         if length > self.max_frame {
             return Ok((Decoded::Bad(bad(&self.start_of_item(), TOO_LARGE)), length));
@@ -306,8 +306,8 @@ impl ListReader {
 
     /// A value could not be read because there is not all of it yet. Of a number that ends with one of these serde_json
     /// says that it is invalid, and not that more is needed.
-    fn is_cut_off(&self, error: &serde_json::Error) -> bool {
-        error.is_eof() || matches!(self.input.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E'))
+    fn is_cut_off(&self, error: impl Into<Unread>) -> bool {
+        error.into() == Unread::CutOff || matches!(self.input.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E'))
     }
 
     /// There is not all of a value yet.

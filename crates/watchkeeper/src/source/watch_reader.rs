@@ -21,7 +21,7 @@ use super::intake::Intake;
 use super::{BadObject, Bookmark, WatchEvent, table};
 use crate::defaults::MAX_SKIPPED_FRAME;
 use crate::error::Status;
-use crate::object::header::{self, RawHeader};
+use crate::object::header::{self, RawHeader, Unread};
 use crate::{Error, ErrorKind, ResourceVersion};
 
 /// Longer types have no usual form: looking for the end of one that has none would take long, at each piece.
@@ -317,8 +317,8 @@ impl WatchReader {
         let (event_type, json) = usual_form(line).filter(|(_, json)| json.starts_with(b"{"))?;
         let (header, length) = match header::read_prefix(json) {
             Ok(object) => object,
-            Err(error) if error.is_eof() => return Some(Line::CutOff),
-            Err(_) => return None,
+            Err(Unread::CutOff) => return Some(Line::CutOff),
+            Err(Unread::Broken) => return None,
         };
         if json.get(length) != Some(&b'}') {
             return None;

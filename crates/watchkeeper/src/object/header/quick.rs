@@ -1,0 +1,220 @@
+//! The header of an object that is written as API servers write it: read in one quick pass.
+
+use std::borrow::Cow;
+
+use super::{INITIAL_EVENTS_END, RawHeader};
+use crate::object::skim::{Odd, Skim};
+
+/// Reads the header of the object that `json` begins with, and says where that object ends.
+pub(super) fn read(json: &[u8]) -> Result<(RawHeader<'_>, usize), Odd> {
+    let (mut skim, mut header) = (Skim::new(json), RawHeader::default());
+    each_field(&mut skim, |skim, key| {
+        match key {
+            "kind" => header.kind = Some(text(skim)?),
+            "apiVersion" => header.api_version = Some(text(skim)?),
+            "metadata" => {
+                header.forget_metadata();
+                metadata(skim, &mut header)?;
+            }
+            _ => skim.skip()?,
+        }
+        Ok(())
+    })?;
+    header.is_plain = skim.is_ascii();
+    Ok((header, skim.offset()))
+}
+
+fn metadata<'a>(skim: &mut Skim<'a>, header: &mut RawHeader<'a>) -> Result<(), Odd> {
+    each_field(skim, |skim, key| {
+        match key {
+            "name" => header.name = Some(text(skim)?),
+            "namespace" => header.namespace = Some(text(skim)?),
+            "uid" => header.uid = Some(text(skim)?),
+            "resourceVersion" => header.resource_version = Some(text(skim)?),
+            "deletionTimestamp" => {
+                skim.text()?;
+                header.deleting = true;
+            }
+            "labels" => {
+                header.labels.clear();
+                each_field(skim, |skim, key| {
+                    header.labels.push((Cow::Borrowed(key), text(skim)?));
+                    Ok(())
+                })?;
+            }
+            "annotations" => {
+                header.initial_events_end = false;
+                each_field(skim, |skim, key| {
+                    if key == INITIAL_EVENTS_END {
+                        header.initial_events_end = skim.text()? == "true";
+                        return Ok(());
+                    }
+                    skim.skip_text()
+                })?;
+            }
+            _ => skim.skip()?,
+        }
+        Ok(())
+    })?;
+    header.metadata_ended = true;
+    Ok(())
+}
+
+fn text<'a>(skim: &mut Skim<'a>) -> Result<Cow<'a, str>, Odd> {
+    skim.text().map(Cow::Borrowed)
+}
+
+/// Calls `field` with each key of an object; it takes the value.
+fn each_field<'a>(
+    skim: &mut Skim<'a>,
+    mut field: impl FnMut(&mut Skim<'a>, &'a str) -> Result<(), Odd>,
+) -> Result<(), Odd> {
+    skim.open_object()?;
+    let mut first = true;
+    while let Some(key) = skim.next_key(std::mem::take(&mut first))? {
+        field(skim, key)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Unread, check, read_carefully};
+    use super::*;
+
+    /// Whatever the quick reader says, the careful one says too.
+    fn compare(json: &[u8]) -> Result<(), TestCaseError> {
+        let careful = read_carefully(json);
+        match read(json) {
+            Ok((mut quick, length)) => {
+                let (careful, careful_length) = careful.map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
+                prop_assert!(!quick.is_plain || check(&json[..length]).is_ok());
+                quick.is_plain = false;
+                prop_assert_eq!((format!("{quick:?}"), length), (format!("{careful:?}"), careful_length));
+            }
+            // Of a number that is cut off behind one of these, the careful reader says that it is none.
+            Err(Odd::CutOff) => prop_assert!(
+                matches!(careful, Err(Unread::CutOff)) || matches!(json.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E')),
+                "{careful:?}"
+            ),
+            Err(Odd::Unusual) => {}
+        }
+        Ok(())
+    }
+
+    const POD: &str = concat!(
+        r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop","uid":"a-b","resourceVersion":"7","#,
+        r#""creationTimestamp":null,"deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"app":"web","é":"ü"},"annotations":"#,
+        r#"{"a":"{\"b\":\"c\\n\"}","k8s.io/initial-events-end":"true"},"managedFields":[{"f:x":{".":{},"k:{\"a\":1}":{}}}]},"#,
+        r#""spec":{"a":[],"b":[1,-0,10,0.5,-1.5e+7,1E9,2e-3],"c":{"d":[[{}],[true,false,null]]},"e":"\u00e9\ud83d\ude00"}}}"#,
+    );
+
+    #[test]
+    fn a_usual_object_is_read() {
+        let (header, length) = read(POD.as_bytes()).expect("nothing unusual");
+        assert_eq!(length, POD.len() - 1, "one bracket more belongs to the event around it");
+        assert!(header.deleting && header.initial_events_end && header.metadata_ended && !header.is_plain);
+        assert_eq!(header.name.as_deref(), Some("web-0"));
+        assert_eq!(header.labels.len(), 2);
+        compare(POD.as_bytes()).expect("equal");
+        assert!(read(br#"{"metadata":{"name":"a"}}"#).is_ok_and(|(header, _)| header.is_plain));
+    }
+
+    #[test]
+    fn an_object_that_is_cut_off_anywhere_is_told_apart_from_a_broken_one() {
+        for length in 0..POD.len() - 1 {
+            compare(&POD.as_bytes()[..length]).unwrap_or_else(|error| panic!("{length}: {error}"));
+        }
+        assert_eq!(read(&POD.as_bytes()[..200]).expect_err("cut off"), Odd::CutOff);
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_the_careful_reader() {
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(66), "]".repeat(66));
+        for json in [
+            "",
+            "[]",
+            "7",
+            "{ }",
+            r#"{"a": 1}"#,
+            r#"{"kind":null}"#,
+            r#"{"kind":7}"#,
+            r#"{"metadata":[]}"#,
+            r#"{"\u006bind":"a"}"#,
+            r#"{"metadata":{"name":"\n"}}"#,
+            r#"{"metadata":{"annotations":{"a":"\ud800"}}}"#,
+            r#"{"metadata":{"labels":{"a":1}}}"#,
+            r#"{"a":01}"#,
+            r#"{"a":1.}"#,
+            r#"{"a":.5}"#,
+            r#"{"a":1e}"#,
+            r#"{"a":+1}"#,
+            r#"{"a":--1}"#,
+            r#"{"a":1..5}"#,
+            r#"{"a":1.5.5}"#,
+            r#"{"a":tru}"#,
+            r#"{"a":nul}"#,
+            r#"{"a":"\x"}"#,
+            r#"{"a":"\u12g4"}"#,
+            "{\"a\":\"\u{1}\"}",
+            r#"{"a":[1,]}"#,
+            r#"{"a":[,1]}"#,
+            r#"{"a":{"b"}}"#,
+            r#"{"a":{"b":}}"#,
+            r#"{"a":{,}}"#,
+            r#"{"a":[}]}"#,
+            r#"{"a":{]}}"#,
+            r#"{"a":1,}"#,
+            r#"{,"a":1}"#,
+            r#"{"a":1"b":2}"#,
+            r#"{"a":[1 2]}"#,
+            r#"{"a":{"b":1]}"#,
+            r#"{"a":["b":1]}"#,
+            &deep,
+        ] {
+            assert!(read(json.as_bytes()).is_err(), "{json}");
+            compare(json.as_bytes()).unwrap_or_else(|error| panic!("{json}: {error}"));
+        }
+        assert_eq!(read(b"{\"a\":\"\xff\"}").map(|(header, _)| header.is_plain), Ok(false));
+        assert!(read(b"{\"metadata\":{\"name\":\"\xff\"}}").is_err());
+    }
+
+    /// Damage of any sort, near each other or not.
+    fn damage() -> impl Strategy<Value = Vec<(usize, Option<u8>)>> {
+        let byte = prop_oneof![
+            Just(None),
+            proptest::sample::select(b"\"\\{}[]:,0-+.eEtfnu 1a\n\x00\x1f\x7f\x80\xc3\xff".to_vec()).prop_map(Some),
+            any::<u8>().prop_map(Some),
+        ];
+        proptest::collection::vec((0..POD.len(), byte), 1..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn the_two_readers_agree_on_what_is_damaged(damage in damage()) {
+            let mut json = POD.as_bytes().to_vec();
+            for (at, byte) in damage {
+                let at = at.min(json.len() - 1);
+                match byte {
+                    Some(byte) => json[at] = byte,
+                    None => drop(json.remove(at)),
+                }
+            }
+            compare(&json)?;
+        }
+
+        #[test]
+        fn the_two_readers_agree_on_bits_of_json(
+            tokens in proptest::collection::vec(proptest::sample::select(vec![
+                "{", "}", "[", "]", ":", ",", "\"a\"", "\"metadata\"", "\"name\"", "\"labels\"", "\"annotations\"", "\"kind\"", "\"\\u0061\"",
+                "1", "-", "0", "1.5", "e7", "true", "null", " ", "\"", "\\",
+            ]), 0..24),
+        ) {
+            compare(format!("{{{}", tokens.concat()).as_bytes())?;
+        }
+    }
+}
