@@ -42,7 +42,7 @@ struct Now {
     revisions: Arc<Vec<u64>>,
     /// The events of the last request, rendered.
     ready: Vec<(Format, Arc<ReadyEvents>)>,
-    /// The format of each watch that there is.
+    /// How many watches there are of each format.
     watching: Vec<Format>,
 }
 
@@ -234,7 +234,8 @@ impl State {
         now.events.extend_from_slice(&numbers);
         let first = now.forgotten + start as u64 + 1;
         let (resets, expirations) = (now.resets, now.expirations);
-        let formats = now.watching.clone();
+        let formats = std::mem::take(&mut now.watching);
+        now.watching.clone_from(&formats);
         now.ready.clear();
         drop(now);
 
