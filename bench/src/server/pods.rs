@@ -5,7 +5,7 @@ use crate::values::{SUFFIXES, name_suffix, template_hash, version};
 
 /// Pods are known by number. What is of pod `n` is the same each time it is asked for.
 pub(crate) struct Pods {
-    templates: Vec<Template>,
+    templates: &'static [Template],
     /// The numbers, sorted by namespace and name.
     order: Vec<u32>,
 }

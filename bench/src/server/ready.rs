@@ -86,7 +86,7 @@ impl<'a> Batch<'a> {
             })
             .collect();
         let mut rest = &mut slices[..];
-        // Leaves out empty ones, which a write of nothing would look like a closed socket.
+        // Leaves out empty ones at the start: a write of nothing looks like a closed socket.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             match to.write_vectored(rest) {

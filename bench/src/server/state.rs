@@ -42,7 +42,7 @@ struct Now {
     revisions: Arc<Vec<u64>>,
     /// The events of the last request, rendered.
     ready: Vec<(Format, Arc<ReadyEvents>)>,
-    /// How many watches there are of each format.
+    /// The format of each watch that there is.
     watching: Vec<Format>,
 }
 
@@ -234,8 +234,7 @@ impl State {
         now.events.extend_from_slice(&numbers);
         let first = now.forgotten + start as u64 + 1;
         let (resets, expirations) = (now.resets, now.expirations);
-        let formats = std::mem::take(&mut now.watching);
-        now.watching.clone_from(&formats);
+        let formats = now.watching.clone();
         now.ready.clear();
         drop(now);
 

@@ -5,8 +5,8 @@
 //! template with some bytes written over.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::value::RawValue;
 
 use crate::values::Field;
@@ -47,12 +47,18 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    fn new(bytes: Vec<u8>, format: Format) -> Self {
-        let fields = Field::all(format).filter_map(|(field, placeholder)| {
-            let places: Vec<usize> = places(&bytes, &placeholder).collect();
-            (!places.is_empty()).then_some((field, places))
-        });
-        Self { fields: fields.collect(), bytes }
+    fn new(bytes: Vec<u8>, placeholders: &Placeholders) -> Self {
+        let mut fields: Vec<(Field, Vec<usize>)> = Vec::new();
+        for (at, first) in bytes.iter().enumerate() {
+            let candidates = &placeholders[usize::from(*first)];
+            if let Some((field, _)) = candidates.iter().find(|(_, placeholder)| bytes[at..].starts_with(placeholder)) {
+                match fields.iter_mut().find(|(other, _)| other == field) {
+                    Some((_, places)) => places.push(at),
+                    None => fields.push((*field, vec![at])),
+                }
+            }
+        }
+        Self { bytes, fields }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,31 +80,46 @@ impl Body {
     }
 }
 
-fn places<'a>(bytes: &'a [u8], placeholder: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let found = bytes.windows(placeholder.len()).enumerate().filter(move |(_, window)| *window == placeholder);
-    found.map(|(at, _)| at)
+/// Placeholders by their first byte.
+type Placeholders = Vec<Vec<(Field, Vec<u8>)>>;
+
+fn placeholders(format: Format) -> Placeholders {
+    let mut by_first = vec![Vec::new(); 256];
+    for (field, placeholder) in Field::all(format) {
+        by_first[usize::from(placeholder[0])].push((field, placeholder));
+    }
+    by_first
 }
 
 /// All templates, in the order of the list that they come from.
-pub(crate) fn templates() -> Vec<Template> {
+pub(crate) fn templates() -> &'static [Template] {
+    static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(unpacked);
+    &TEMPLATES
+}
+
+fn unpacked() -> Vec<Template> {
     let json = zstd::decode_all(JSON).expect("data/pods.json.zst is packed with zstd");
     let protobuf = zstd::decode_all(PROTOBUF).expect("data/pods.pb.zst is packed with zstd");
     let mut list: BTreeMap<&str, &RawValue> = serde_json::from_slice(&json).expect("a list");
     let pods: Vec<&RawValue> = serde_json::from_str(list.remove("items").expect("its items").get()).expect("an array");
     let same_pods = items_of_protobuf(&protobuf);
     assert_eq!(pods.len(), same_pods.len(), "both files are of the same pods");
-    pods.into_iter().zip(same_pods).map(|(json, protobuf)| template(json.get(), protobuf)).collect()
+    let placeholders = (placeholders(Format::Json), placeholders(Format::Protobuf));
+    let pairs = pods.into_iter().zip(same_pods);
+    pairs.map(|(json, protobuf)| template(json.get(), protobuf, &placeholders)).collect()
 }
 
-fn template(json: &str, protobuf: &[u8]) -> Template {
-    let pod: Pod = serde_json::from_str(json).expect("a pod");
-    let mut labels = pod.metadata.labels.unwrap_or_default();
+fn template(json: &str, protobuf: &[u8], placeholders: &(Placeholders, Placeholders)) -> Template {
+    let text = |field: &str| {
+        let (_, behind) = json.split_once(&format!("\"{field}\":\"")).expect("a field that each of the pods has");
+        behind.split('"').next().unwrap_or_default().to_owned()
+    };
     Template {
-        namespace: pod.metadata.namespace.expect("a namespace"),
-        app: labels.remove("app").expect("the label `app`"),
-        node: pod.spec.and_then(|spec| spec.node_name).expect("a node"),
-        json: Body::new(json.as_bytes()[1..].to_vec(), Format::Json),
-        protobuf: Body::new(protobuf.to_vec(), Format::Protobuf),
+        namespace: text("namespace"),
+        app: text("app"),
+        node: text("nodeName"),
+        json: Body::new(json.as_bytes()[1..].to_vec(), &placeholders.0),
+        protobuf: Body::new(protobuf.to_vec(), &placeholders.1),
     }
 }
 
