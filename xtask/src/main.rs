@@ -1,5 +1,6 @@
 //! `cargo xtask`: every command that a person or CI needs beyond plain cargo.
 
+mod bench;
 mod perf;
 mod program;
 
@@ -14,6 +15,10 @@ Usage: cargo xtask COMMAND
   model    tries out in which orders the threads around a queue can run
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
+  bench    watchkeeper, kube-rs and client-go side by side: writes bench/RESULTS.md and bench/plots; about an hour
+  bench-quick
+           the main rows of it in two minutes once built; fails if one falls below bench/floor.toml, which
+           `bench-quick --write-floor` writes anew
   examples runs all examples that need no cluster
   picture  draws docs/demo.svg anew: what the demo shows after half a minute of faults
   program  builds the program for release, and checks its size, how soon it shows its first row, and that the demo runs
@@ -33,6 +38,8 @@ fn main() -> ExitCode {
         Some("ci") => {
             cargo("test", &["--workspace"], &[]) && check() && examples() && program::run() && soak() && model()
         }
+        Some("bench") => bench::run("full"),
+        Some("bench-quick") => bench::run("quick"),
         Some("perf") => perf::run(std::env::args().any(|argument| argument == "--times")),
         Some("help" | "-h" | "--help") => {
             println!("{HELP}");

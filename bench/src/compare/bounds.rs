@@ -1,0 +1,75 @@
+//! What watchkeeper has to keep to by itself.
+
+use crate::configuration::Configuration;
+use crate::figures::{Figures, Measured};
+use crate::plan::{MOST_PODS, OURS_TEN_HANDLERS, PODS, Peer, SIZES, ours};
+use crate::results::{Better, Results};
+use crate::rows::Unit;
+use crate::tables::{bytes_for_each, relist_for_each, sync_for_each};
+
+/// A value and the most that it may be.
+pub(crate) struct Bound {
+    pub(crate) title: String,
+    /// None if it was not measured.
+    pub(crate) value: Option<f64>,
+    pub(crate) at_most: Option<f64>,
+    pub(crate) unit: Option<Unit>,
+}
+
+/// Growth is even if the greatest is within this of the least, from 10,000 pods on.
+const EVEN: f64 = 1.3;
+
+pub(crate) fn bounds(results: &Results) -> Vec<Bound> {
+    let median = |configuration: Configuration, figure| Some(results.measured(&configuration, figure)?.median);
+    let one = median(ours(PODS), "events.cpu_us");
+    let ten = median(OURS_TEN_HANDLERS, "events.cpu_us");
+    let relist = results.computed(&ours(PODS), |run| Some(run.get("relist.rss_peak")? / run.get("relist.rss_before")?));
+    let kube_rs = results.best(&Peer::KubeRs.keys(PODS), "sync.wall_s", Better::Less);
+    let factor =
+        |title: &str, value, at_most| Bound { title: title.to_owned(), value, at_most: Some(at_most), unit: None };
+    let mut bounds = vec![
+        factor("ten handlers against one, CPU per event", ten.zip(one).map(|(ten, one)| ten / one), 1.15),
+        factor("relist of unchanged pods, peak over steady", relist.map(|measured| measured.median), 1.2),
+        Bound {
+            title: "1,000,000 pods, resident after sync".to_owned(),
+            value: median(ours(MOST_PODS), "sync.rss_after"),
+            at_most: Some(1e9),
+            unit: Some(Unit::Bytes),
+        },
+        Bound {
+            title: "1,000,000 pods, time to sync, against that of kube-rs for 100,000".to_owned(),
+            value: median(ours(MOST_PODS), "sync.wall_s"),
+            at_most: kube_rs.map(|(_, measured)| measured.median),
+            unit: Some(Unit::Seconds),
+        },
+    ];
+    let growth: [(&str, fn(&Figures) -> Option<f64>); 4] = [
+        ("time to sync for each pod", sync_for_each),
+        ("resident bytes for each pod", bytes_for_each),
+        ("CPU per event", |figures| figures.get("events.cpu_us")),
+        ("relist for each pod", relist_for_each),
+    ];
+    bounds.extend(growth.map(|(title, compute)| {
+        let sizes = SIZES.into_iter().filter(|size| *size >= 10_000);
+        let at_sizes: Option<Vec<f64>> =
+            sizes.map(|size| Some(results.computed(&ours(size), compute)?.median)).collect();
+        let evenness = at_sizes.and_then(Measured::of).map(|all| all.most / all.least);
+        factor(&format!("{title}, greatest over least, 10,000 to 1,000,000 pods"), evenness, EVEN)
+    }));
+    bounds
+}
+
+impl Bound {
+    /// Whether it is kept to, if that is known.
+    pub(crate) fn kept(&self) -> Option<bool> {
+        Some(self.value? <= self.at_most?)
+    }
+
+    pub(crate) fn text(&self, value: Option<f64>) -> String {
+        match (value, self.unit) {
+            (None, _) => "not measured".to_owned(),
+            (Some(value), Some(unit)) => unit.text(value),
+            (Some(value), None) => format!("{value:.2}x"),
+        }
+    }
+}
