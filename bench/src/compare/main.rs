@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 
 use crate::configuration::{Driver, Task};
 use crate::floor::Ratios;
-use crate::plan::{Peer, QUICK_PODS};
+use crate::plan::{Peer, QUICK_DECODE_PODS, QUICK_PODS};
 use crate::run::Programs;
 
 /// Compares watchkeeper with kube-rs and client-go. The programs that it runs must be built: see `cargo xtask help`.
@@ -110,7 +110,7 @@ fn quick(rounds: usize, write_floor: bool) -> Result<(), String> {
     let tasks = possible(&programs, plan::quick());
     let results = run::rounds(&programs, &tasks, rounds)?;
     let mut ratios = Ratios::new();
-    for row in rows::main_rows(QUICK_PODS) {
+    for row in rows::main_rows(QUICK_PODS, QUICK_DECODE_PODS) {
         let Some((_, compared)) = row.compare(&results) else { continue };
         for one in compared {
             println!("ratio {} {} {:.2}", row.key, one.peer.key(), one.ratio);

@@ -82,7 +82,7 @@ fn picture(title: &str, lines: &[Line], name_value: impl Fn(f64) -> String) -> S
         let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{name}</text>", bottom + 20.0);
     }
     let mut labels: Vec<(f64, f64, &str, &str)> = Vec::new();
-    for (line, colour) in lines.iter().zip(COLOURS) {
+    for (line, colour) in lines.iter().zip(COLOURS).filter(|(line, _)| !line.points.is_empty()) {
         let places: Vec<String> =
             line.points.iter().map(|(pods, value)| format!("{:.1},{:.1}", x(*pods), y(*value))).collect();
         let path = places.join(" ");
@@ -119,7 +119,7 @@ mod tests {
         let svg = sync(&results);
         assert_eq!(svg.matches("<circle").count(), 4);
         // From the lower left to the upper right, a decade each.
-        assert!(svg.contains("points=\"80.0,353.9 250.0,273.9 420.0,193.9 590.0,113.9\""), "{svg}");
+        assert!(svg.contains("points=\"80.0,345.9 250.0,265.9 420.0,185.9 590.0,105.9\""), "{svg}");
     }
 
     #[test]

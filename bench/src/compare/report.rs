@@ -60,7 +60,7 @@ fn targets(text: &mut String, results: &Results) {
         let _ = write!(text, " {} |", peer.name());
     }
     let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(Peer::ALL.len()));
-    for row in main_rows(PODS).into_iter().chain(rows_ahead(PODS)) {
+    for row in main_rows(PODS, PODS).into_iter().chain(rows_ahead(PODS)) {
         target(text, results, &row);
     }
 }

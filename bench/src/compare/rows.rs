@@ -55,7 +55,7 @@ impl Row {
 }
 
 /// The rows that both comparisons have. `quick` has one mode of each peer only.
-pub(crate) fn main_rows(pods: u32) -> Vec<Row> {
+pub(crate) fn main_rows(pods: u32, decode_pods: u32) -> Vec<Row> {
     let keys = |title, key, figure, unit, better, targets: [f64; 3]| Row {
         title,
         key,
@@ -70,11 +70,11 @@ pub(crate) fn main_rows(pods: u32) -> Vec<Row> {
             .collect(),
     };
     let decode = Row {
-        ours: ours_decode(pods),
+        ours: ours_decode(decode_pods),
         peers: Peer::ALL
             .into_iter()
             .zip([1.0, 6.0, 2.5])
-            .map(|(peer, target)| (peer, peer.decode(pods).into(), target))
+            .map(|(peer, target)| (peer, peer.decode(decode_pods).into(), target))
             .collect(),
         ..keys(
             "CPU per event, `decode`, managedFields dropped",
