@@ -16,6 +16,9 @@ pub(crate) struct Bound {
     pub(crate) unit: Option<Unit>,
 }
 
+/// What is computed of the figures of a run.
+type Compute = fn(&Figures) -> Option<f64>;
+
 /// Growth is even if the greatest is within this of the least, from 10,000 pods on.
 const EVEN: f64 = 1.3;
 
@@ -43,7 +46,7 @@ pub(crate) fn bounds(results: &Results) -> Vec<Bound> {
             unit: Some(Unit::Seconds),
         },
     ];
-    let growth: [(&str, fn(&Figures) -> Option<f64>); 4] = [
+    let growth: [(&str, Compute); 4] = [
         ("time to sync for each pod", sync_for_each),
         ("resident bytes for each pod", bytes_for_each),
         ("CPU per event", |figures| figures.get("events.cpu_us")),

@@ -1,6 +1,7 @@
 //! Runs tasks by turns: each once, then each again.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -54,10 +55,11 @@ pub(crate) fn rounds(programs: &Programs, tasks: &[Task], rounds: usize) -> Resu
             let server = match task.configuration.pods() {
                 None => None,
                 Some(pods) => {
-                    if !servers.contains_key(&pods) {
-                        servers.insert(pods, Server::start(&programs.path("load-server"), pods)?);
-                    }
-                    servers.get(&pods)
+                    let server = match servers.entry(pods) {
+                        Entry::Occupied(started) => started.into_mut(),
+                        Entry::Vacant(none) => none.insert(Server::start(&programs.path("load-server"), pods)?),
+                    };
+                    Some(&*server)
                 }
             };
             let left = left(&durations, tasks, done, all);
