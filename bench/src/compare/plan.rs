@@ -136,7 +136,7 @@ pub(crate) fn full() -> Vec<Task> {
 pub(crate) fn quick() -> Vec<Task> {
     let task = |configuration, phases, count| Task { configuration, phases, count };
     let mut tasks =
-        vec![task(ours(QUICK_PODS), "sync,events", 50_000), task(ours_decode(QUICK_DECODE_PODS), "events", 20_000)];
+        vec![task(ours(QUICK_PODS), "sync,events", 30_000), task(ours_decode(QUICK_DECODE_PODS), "events", 20_000)];
     for peer in Peer::ALL {
         let events = match peer {
             Peer::ClientGoProtobuf => 20_000,
