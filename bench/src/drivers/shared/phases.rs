@@ -21,6 +21,9 @@ use super::{Outcome, usage, version_of};
 const LOOK: Duration = Duration::from_millis(20);
 /// It rests if it has used less than this from one look to the next: the looks themselves take a tenth of it.
 const REST: Duration = Duration::from_micros(400);
+/// It has come to rest when it rests for so long, or for as long as the library says. (A process that is kept from working by
+/// others seems to rest too, for a while.)
+const QUIET: Duration = Duration::from_millis(100);
 /// It has to come to rest some time.
 const SETTLING: Duration = Duration::from_secs(300);
 /// Memory is looked at so long after all is done.
@@ -48,7 +51,7 @@ pub(crate) async fn run<L: Library>(arguments: InformerArguments<L::Mode>) -> Ou
     }
     run.cache.synced().await?;
     let wall_s = before.wall_s();
-    let cpu_s = before.cpu_until(run.settled(run.cache.patience()).await?).as_secs_f64();
+    let cpu_s = before.cpu_until(run.settled(run.cache.patience().max(QUIET)).await?).as_secs_f64();
     sleep(AFTER).await;
     let sync = FirstList { wall_s, cpu_s, rss_base, rss_peak: usage::peak()?, rss_after: usage::resident()?, objects };
 
@@ -118,7 +121,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let marker = self.control.expire().await?;
         self.all_heard(marker).await?;
         let wall_s = before.wall_s();
-        let cpu_s = before.cpu_until(self.settled(LOOK).await?).as_secs_f64();
+        let cpu_s = before.cpu_until(self.settled(QUIET).await?).as_secs_f64();
         sleep(AFTER).await;
         Ok(Relist { wall_s, cpu_s, rss_before, rss_peak: usage::peak()?, rss_after: usage::resident()? })
     }
@@ -129,7 +132,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let versions = self.control.events(count, self.over, 0).await?;
         self.all_heard(versions.last).await?;
         let wall_s = before.wall_s();
-        let cpu = before.cpu_until(self.settled(LOOK).await?);
+        let cpu = before.cpu_until(self.settled(QUIET).await?);
         let (per_s, cpu_us) = (count as f64 / wall_s, micros(cpu) / count as f64);
         Ok(Events { count, wall_s, cpu_s: cpu.as_secs_f64(), per_s, cpu_us })
     }
@@ -141,7 +144,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let before = Before::now();
         let versions = self.control.events(count, self.over, rate).await?;
         self.all_heard(versions.last).await?;
-        let cpu = before.cpu_until(self.settled(LOOK).await?);
+        let cpu = before.cpu_until(self.settled(QUIET).await?);
         let sent = self.control.sent(versions).await?;
         let arrivals = first.recorded();
         let times = arrivals.iter().filter_map(|arrival| {
@@ -173,7 +176,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
             count = (count as f64 * BUSY_SPAN.div_duration_f64(begun.elapsed())).clamp(100.0, 1e6) as u64;
         };
         let events_per_s = events as f64 / started.elapsed().as_secs_f64();
-        self.settled(LOOK).await?;
+        self.settled(QUIET).await?;
         Ok(Reads { idle, busy: BusyReads { times, events_per_s } })
     }
 
