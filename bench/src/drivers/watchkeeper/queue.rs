@@ -15,15 +15,15 @@ use crate::shared::{Outcome, usage, version_of};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// How many tasks add keys
-    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     producers: u32,
 
     /// How many tasks take them
-    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "C", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     consumers: u32,
 
     /// How many keys there are
-    #[arg(long, value_name = "I", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "I", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     items: u32,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Arguments {
 pub(crate) struct Report {
     driver: &'static str,
     version: &'static str,
-    producers: u32,
-    consumers: u32,
-    items: u32,
     queue: Queue,
 }
 
 #[derive(Debug, Serialize)]
 struct Queue {
+    producers: u32,
+    consumers: u32,
+    items: u32,
     wall_s: f64,
     cpu_s: f64,
     cycle_ns: f64,
@@ -71,10 +71,10 @@ pub(crate) async fn run(&Arguments { producers, consumers, items }: &Arguments) 
     Ok(Report {
         driver: Watchkeeper::NAME,
         version: version_of(Watchkeeper::PACKAGE),
-        producers,
-        consumers,
-        items,
         queue: Queue {
+            producers,
+            consumers,
+            items,
             wall_s: wall.as_secs_f64(),
             cpu_s: cpu.as_secs_f64(),
             cycle_ns: wall.as_secs_f64() * 1e9 / f64::from(items),
