@@ -63,16 +63,27 @@ func TestEventsAreAskedForBySpan(t *testing.T) {
 	}
 }
 
-func TestAProcessThatRestsIsMeasured(t *testing.T) {
+func TestWorkThatIsLeftCountsAsCPUTimeOnly(t *testing.T) {
+	const left = 60 * time.Millisecond
 	watch, err := startStopwatch()
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		for until := watch.cpu + left; ; {
+			if used, err := cpuTime(); err != nil || used > until {
+				return
+			}
+		}
+	}()
 	total, err := watch.stopAtRest(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if total.wall <= 0 || total.wall > time.Since(watch.started)-restLook {
+	if total.cpu < left {
+		t.Errorf("%s of CPU time were counted, of more than %s", total.cpu, left)
+	}
+	if total.wall <= 0 || total.wall > time.Since(watch.started)-restQuiet {
 		t.Errorf("the wall time is %s: it must end before the wait for rest", total.wall)
 	}
 }

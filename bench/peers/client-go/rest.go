@@ -11,6 +11,8 @@ const (
 	restLook = 20 * time.Millisecond
 	// restLimit is the most CPU time from one look to the next of a process that rests.
 	restLimit = 400 * time.Microsecond
+	// restQuiet is how long a process has to rest. One that others keep from working seems to rest too, for a while.
+	restQuiet = 100 * time.Millisecond
 	// restPatience is how long a process may take to come to rest.
 	restPatience = 5 * time.Minute
 )
@@ -22,6 +24,7 @@ func (w stopwatch) stopAtRest(ctx context.Context) (spent, error) {
 	if err != nil {
 		return total, err
 	}
+	restingSince, before := time.Now(), total.cpu
 	for deadline := time.Now().Add(restPatience); time.Now().Before(deadline); {
 		select {
 		case <-time.After(restLook):
@@ -32,11 +35,12 @@ func (w stopwatch) stopAtRest(ctx context.Context) (spent, error) {
 		if err != nil {
 			return total, err
 		}
-		used := now.cpu - total.cpu
-		if used <= restLimit {
+		if now.cpu-before > restLimit {
+			restingSince, total.cpu = time.Now(), now.cpu
+		} else if time.Since(restingSince) >= restQuiet {
 			return total, nil
 		}
-		total.cpu = now.cpu
+		before = now.cpu
 	}
 	return total, fmt.Errorf("client-go does not come to rest within %s", restPatience)
 }
