@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::header::{self, RawHeader};
 use super::key::HeaderTexts;
 use super::labels::{self, LabelSets, Labels, SharedLabels};
-use super::packed::{Dictionary, Packed};
+use super::packed::{Dictionary, Packed, Spliced};
 use super::text::text;
 use super::{Cached, DecodeError, ObjectKey, ResourceVersion};
 use crate::{Error, ErrorKind};
@@ -41,17 +41,26 @@ struct State {
 }
 
 /// How the body is kept.
+#[derive(Clone)]
 enum Body {
     /// The JSON that the server sent. (In a box, because nearly all objects of a cache are packed.)
     Raw(Box<Bytes>),
     Packed(Packed),
+    /// What differs from an earlier state.
+    Spliced(Spliced),
 }
 
 impl Body {
+    /// A raw body in memory of its own.
+    fn own(json: &[u8]) -> Self {
+        Self::Raw(Box::new(Bytes::copy_from_slice(json)))
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
             Self::Packed(packed) => packed.size(),
+            Self::Spliced(spliced) => spliced.size(),
         }
     }
 
@@ -60,6 +69,7 @@ impl Body {
         match self {
             Self::Raw(bytes) => size_of::<Bytes>() + bytes.len(),
             Self::Packed(packed) => packed.memory(),
+            Self::Spliced(spliced) => spliced.memory(),
         }
     }
 }
@@ -104,11 +114,13 @@ impl Object {
     /// both in front, as events of a watch do; nothing else is touched. Of a [table](crate::ListWatch::table), the object's
     /// row: `{"cells":[..],"object":{..}}`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
-        let packed = match &self.state().body {
-            Body::Raw(bytes) => return Ok(Bytes::clone(bytes)),
-            Body::Packed(packed) => packed.clone(),
+        // Not under the lock.
+        let unpacked = match self.body() {
+            Body::Raw(bytes) => return Ok(*bytes),
+            Body::Packed(packed) => packed.unpack(),
+            Body::Spliced(spliced) => spliced.unpack(),
         };
-        packed.unpack().ok_or_else(|| self.cannot_unpack())
+        unpacked.ok_or_else(|| self.cannot_unpack())
     }
 
     /// Decodes the body into `K`: the object's type, or any struct with those of its fields that matter. Decodes anew
@@ -199,16 +211,21 @@ impl Object {
     pub(crate) fn raw(&self) -> Option<Bytes> {
         match &self.state().body {
             Body::Raw(bytes) => Some(Bytes::clone(bytes)),
-            Body::Packed(_) => None,
+            Body::Packed(_) | Body::Spliced(_) => None,
         }
     }
 
-    /// The body, if it is packed.
+    /// The body, if it is packed; if it is spliced, what onto. A later state may be spliced onto it.
     pub(crate) fn packed(&self) -> Option<Packed> {
         match &self.state().body {
             Body::Raw(_) => None,
             Body::Packed(packed) => Some(packed.clone()),
+            Body::Spliced(spliced) => Some(spliced.base().clone()),
         }
+    }
+
+    fn body(&self) -> Body {
+        self.state().body.clone()
     }
 
     /// Packs the body, or packs it anew, and gives the size that it has then. It stays as it is if that saves nothing.
@@ -217,12 +234,30 @@ impl Object {
         let body = match Packed::pack(&json, dictionary) {
             Some(packed) => Body::Packed(packed),
             // Kept with an old dictionary it would keep that alive.
-            None => Body::Raw(Box::new(json)),
+            None => Body::own(&json),
         };
         let size = body.size();
-        let old = std::mem::replace(&mut self.state().body, body);
-        drop(old);
+        self.replace_body(body);
         size
+    }
+
+    /// Keeps of a raw body what differs from an earlier state, `base`, if that is little.
+    pub(crate) fn splice(&self, base: &Packed) -> bool {
+        let spliced = self.raw().and_then(|json| Spliced::onto(base, &json));
+        spliced.map(|spliced| self.replace_body(Body::Spliced(spliced))).is_some()
+    }
+
+    /// Gives a raw body memory of its own: it may be a part of all that was read with it.
+    pub(crate) fn own_body(&self) {
+        if let Some(json) = self.raw() {
+            self.replace_body(Body::own(&json));
+        }
+    }
+
+    fn replace_body(&self, body: Body) {
+        let old = std::mem::replace(&mut self.state().body, body);
+        // Not under the lock.
+        drop(old);
     }
 
     /// Keeps the decoded object for as long as the handle lives.

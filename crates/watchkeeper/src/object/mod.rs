@@ -21,6 +21,7 @@ mod kind;
 mod labels;
 pub(crate) mod packed;
 pub(crate) mod skim;
+mod splice;
 mod text;
 mod version;
 

@@ -1,4 +1,4 @@
-//! A body, compressed.
+//! A body, made small: compressed, or as what differs from an earlier one that is.
 //!
 //! Objects of one kind are alike: next to a dictionary of a few of them, what is left of a pod of 7.7 KB is names, uids,
 //! hashes and times, some 450 bytes. A packed body knows the dictionary that it needs, so that several generations of
@@ -10,6 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use triomphe::ThinArc;
 use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
+
+use super::splice;
 
 /// What bodies are compressed against.
 pub(crate) struct Dictionary {
@@ -46,7 +48,12 @@ thread_local! {
     /// Contexts are large and slow to make, so each thread keeps one of each.
     static COMPRESS: RefCell<(CCtx<'static>, Vec<u8>)> = RefCell::new((CCtx::create(), Vec::new()));
     static DECOMPRESS: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+    /// The body of a base, and a splice that is being made.
+    static SPLICE: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
+
+/// One huge object shall not cost its size for ever.
+const LARGEST_SCRATCH: usize = 256 << 10;
 
 impl Packed {
     /// Packs a body. `None` if that does not save a tenth of it.
@@ -60,26 +67,31 @@ impl Packed {
             };
             let worthwhile = written.is_ok() && out.len() <= json.len() - json.len() / 10;
             let packed = worthwhile.then(|| Self(ThinArc::from_header_and_slice(dictionary.cloned(), out)));
-            // One huge object shall not cost its size for ever.
-            out.shrink_to(256 << 10);
+            out.shrink_to(LARGEST_SCRATCH);
             packed
         })
     }
 
     /// The body, as it was. `None` if memory is short, or broken.
     pub(crate) fn unpack(&self) -> Option<Bytes> {
+        let mut body = Vec::new();
+        self.unpack_into(&mut body)?;
+        Some(Bytes::from(body))
+    }
+
+    fn unpack_into(&self, body: &mut Vec<u8>) -> Option<()> {
         let frame = &self.0.slice;
         let length = zstd_safe::get_frame_content_size(frame).ok().flatten()?;
-        let mut body = Vec::new();
+        body.clear();
         body.try_reserve_exact(usize::try_from(length).ok()?).ok()?;
         DECOMPRESS.with_borrow_mut(|context| {
             match &self.0.header.header {
-                Some(dictionary) => context.decompress_using_ddict(&mut body, frame, &dictionary.decoder),
-                None => context.decompress(&mut body, frame),
+                Some(dictionary) => context.decompress_using_ddict(body, frame, &dictionary.decoder),
+                None => context.decompress(body, frame),
             }
             .ok()
         })?;
-        Some(Bytes::from(body))
+        Some(())
     }
 
     /// How many bytes it takes.
@@ -98,9 +110,68 @@ impl Packed {
     }
 }
 
+/// A body that is kept as what differs from an earlier state of the object. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Spliced(ThinArc<Packed, u8>);
+
+impl Spliced {
+    /// Keeps `json` as what differs from `base`. `None` if that is more than half of what the base takes: then it is
+    /// better packed anew.
+    pub(crate) fn onto(base: &Packed, json: &[u8]) -> Option<Self> {
+        SPLICE.with_borrow_mut(|(body, out)| {
+            base.unpack_into(body)?;
+            let is_small = splice::cut(body, json, base.size() / 2, out);
+            let spliced = is_small.then(|| Self(ThinArc::from_header_and_slice(base.clone(), out)));
+            body.shrink_to(LARGEST_SCRATCH);
+            spliced
+        })
+    }
+
+    /// The body, as it was. `None` if memory is short, or broken.
+    pub(crate) fn unpack(&self) -> Option<Bytes> {
+        SPLICE.with_borrow_mut(|(body, _)| {
+            self.base().unpack_into(body)?;
+            let json = splice::join(body, &self.0.slice);
+            body.shrink_to(LARGEST_SCRATCH);
+            json.map(Bytes::from)
+        })
+    }
+
+    /// What it is spliced onto.
+    pub(crate) fn base(&self) -> &Packed {
+        &self.0.header.header
+    }
+
+    /// How many bytes it takes, with its base.
+    pub(crate) fn size(&self) -> usize {
+        self.base().size() + self.0.slice.len()
+    }
+
+    /// How many bytes it takes, with its base and what stands before both.
+    pub(crate) fn memory(&self) -> usize {
+        self.base().memory() + 3 * size_of::<usize>() + self.0.slice.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_spliced_comes_out_as_it_was_and_takes_less_than_half_more() {
+        let json = |version: &str| {
+            let noise = fastrand::Rng::with_seed(3).u128(..);
+            format!(r#"{{"metadata":{{"name":"web-0","resourceVersion":"{version}"}},"spec":{{"uid":"{noise}"}}}}"#)
+                .repeat(9)
+        };
+        let base = Packed::pack(json("1").as_bytes(), None).expect("smaller");
+        for version in ["1", "2", "10", ""] {
+            let spliced = Spliced::onto(&base, json(version).as_bytes()).expect("little has changed");
+            assert_eq!(spliced.unpack().expect("unpacked"), json(version));
+            assert!(spliced.size() <= base.size() * 3 / 2);
+        }
+        assert!(Spliced::onto(&base, &[b'x'; 1_000]).is_none());
+    }
 
     #[test]
     fn what_is_packed_comes_out_as_it_was_whatever_the_dictionary() {

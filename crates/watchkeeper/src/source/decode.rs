@@ -94,7 +94,15 @@ impl ExpectedKind {
     /// Makes a handle of an object's JSON, `json`, whose header has been read. The header says nothing of the object's
     /// kind in lists of built-in kinds; such objects get it in front, so that one object has one form.
     pub(super) fn decode(&self, header: &RawHeader<'_>, json: &[u8], intake: &Intake) -> Decoded {
-        self.decode_with_cells(header, json, table::NO_CELLS, intake)
+        self.decode_with_cells(header, json, || self.body(header, json), table::NO_CELLS, intake)
+    }
+
+    /// The same, of an object that is a part of what was read, `whole`. If its body will be packed soon, it stays there until
+    /// then, and is not copied.
+    pub(super) fn decode_part(&self, header: &RawHeader<'_>, whole: &Bytes, json: &[u8], intake: &Intake) -> Decoded {
+        let is_complete = header.kind.is_some() && header.api_version.is_some();
+        let body = || if is_complete && intake.packs() { whole.slice_ref(json) } else { self.body(header, json) };
+        self.decode_with_cells(header, json, body, table::NO_CELLS, intake)
     }
 
     /// The same, of the object of a row. What belongs to the row and to neither cells nor object is not kept.
@@ -111,10 +119,17 @@ impl ExpectedKind {
         if let Err(problem) = header::check(cells.as_bytes()) {
             return Decoded::Bad(bad(&header, problem));
         }
-        self.decode_with_cells(&header, json, cells, intake)
+        self.decode_with_cells(&header, json, || self.body(&header, json), cells, intake)
     }
 
-    fn decode_with_cells(&self, header: &RawHeader<'_>, json: &[u8], cells: &str, intake: &Intake) -> Decoded {
+    fn decode_with_cells(
+        &self,
+        header: &RawHeader<'_>,
+        json: &[u8],
+        body: impl FnOnce() -> Bytes,
+        cells: &str,
+        intake: &Intake,
+    ) -> Decoded {
         if let Err(problem) = header.check(json) {
             return Decoded::Bad(bad(header, problem));
         }
@@ -123,7 +138,7 @@ impl ExpectedKind {
         }
         match header.problem() {
             Some(problem) => Decoded::Bad(bad(header, problem)),
-            None => match intake.make(header, self.body(header, json), self.row(cells)) {
+            None => match intake.make(header, body(), self.row(cells)) {
                 Ok(object) => Decoded::Object(object),
                 Err(problem) => Decoded::Bad(bad(header, problem)),
             },
@@ -174,7 +189,7 @@ impl ExpectedKind {
         is(&self.kind, header.kind.as_deref()) && is(&self.api_version, header.api_version.as_deref())
     }
 
-    /// The object's bytes, in an allocation of their own: a slice would keep alive all that was read with it.
+    /// The object's bytes, in an allocation of their own: a part would keep alive all that was read with it.
     fn body(&self, header: &RawHeader<'_>, json: &[u8]) -> Bytes {
         let kind = if header.kind.is_none() { &*self.kind_field } else { "" };
         let api_version = if header.api_version.is_none() { &*self.api_version_field } else { "" };

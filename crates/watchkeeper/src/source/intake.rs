@@ -57,6 +57,11 @@ impl Intake {
         Self { options: options.clone(), labels: Mutex::default(), packer }
     }
 
+    /// Bodies are packed: each that is admitted has its turn soon, and is given memory of its own then if it stays raw.
+    pub(super) fn packs(&self) -> bool {
+        self.packer.is_some()
+    }
+
     /// Makes the handle of an object with this header and this body, or of its row. The error says why the object cannot
     /// be used.
     pub(super) fn make(
@@ -107,10 +112,13 @@ impl Intake {
         match event {
             // Of a streaming list, perhaps.
             WatchEvent::Added(object) => WatchEvent::Added(self.admit_listed(object).await),
-            WatchEvent::Modified(object) => WatchEvent::Modified(self.admit(object).await),
+            WatchEvent::Modified(object) => {
+                let last = self.known(&object);
+                WatchEvent::Modified(self.admit(object, last.as_ref()).await)
+            }
             // It will be in no index.
             WatchEvent::Deleted(object) => {
-                self.pack(&object).await;
+                self.pack(&object, self.known(&object).as_ref()).await;
                 WatchEvent::Deleted(object)
             }
             WatchEvent::Bookmark(Bookmark { initial_events_end: true, .. }) => {
@@ -134,14 +142,19 @@ impl Intake {
 
     /// An object that may be in the cache already.
     async fn admit_listed(&self, object: Object) -> Object {
-        let known = self.options.known.as_ref().and_then(|known| known.get_by_key(object.key()));
-        match known {
+        match self.known(&object) {
             Some(known) if known.is_same_state(&object) => known,
-            _ => self.admit(object).await,
+            known => self.admit(object, known.as_ref()).await,
         }
     }
 
-    async fn admit(&self, object: Object) -> Object {
+    /// What the cache has under the object's key.
+    fn known(&self, object: &Object) -> Option<Object> {
+        self.options.known.as_ref()?.get_by_key(object.key())
+    }
+
+    /// `last` is the object's last state, if that is known.
+    async fn admit(&self, object: Object, last: Option<&Object>) -> Object {
         if let Some(json) = object.raw() {
             if let Keep::Decoded(into) = &self.options.keep
                 && let Some(decoded) = into.decode(&json)
@@ -152,13 +165,13 @@ impl Intake {
                 store.look_into_body(&object, &json);
             }
         }
-        self.pack(&object).await;
+        self.pack(&object, last).await;
         object
     }
 
-    async fn pack(&self, object: &Object) {
+    async fn pack(&self, object: &Object, last: Option<&Object>) {
         if let Some(packer) = &self.packer {
-            packer.admit(object).await;
+            packer.admit(object, last).await;
         }
     }
 }

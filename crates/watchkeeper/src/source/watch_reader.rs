@@ -217,7 +217,8 @@ impl WatchReader {
     ) -> Result<Option<WatchEvent>, Error> {
         let newline = memchr::memchr(b'\n', &self.input);
         line.extend_from_slice(&self.input.split_to(newline.map_or(self.input.len(), |newline| newline + 1)));
-        let is_event = || line.starts_with(b"{") && matches!(self.read_line(&line), Line::Event(..));
+        let is_event =
+            || line.starts_with(b"{") && matches!(self.read_line(&Bytes::copy_from_slice(&line)), Line::Event(..));
         if usual_form(&line).is_some() || (newline.is_some() && is_event()) {
             // No event of several lines has such a line: what came before was damaged.
             self.put_back(line.freeze(), 0);
@@ -232,6 +233,7 @@ impl WatchReader {
         match end {
             Some(end) => {
                 self.put_back(line.freeze(), end);
+                let event = event.freeze();
                 match self.read_line(&event) {
                     _ if event.len() > self.max_frame => self.too_large(&event).map(Some),
                     Line::Event(events, _) => Ok(Some(self.first_of(events))),
@@ -308,12 +310,12 @@ impl WatchReader {
     }
 
     /// Reads the event at the beginning of a line.
-    fn read_line(&self, line: &[u8]) -> Line {
+    fn read_line(&self, line: &Bytes) -> Line {
         self.read_usual(line).unwrap_or_else(|| self.read_unusual(line))
     }
 
     /// The form in which every API server writes events: `{"type":"ADDED","object":{..}}`. One pass.
-    fn read_usual(&self, line: &[u8]) -> Option<Line> {
+    fn read_usual(&self, line: &Bytes) -> Option<Line> {
         let (event_type, json) = usual_form(line).filter(|(_, json)| json.starts_with(b"{"))?;
         let (header, length) = match header::read_prefix(json) {
             Ok(object) => object,
@@ -324,11 +326,11 @@ impl WatchReader {
             return None;
         }
         let taken = line.len() - json.len() + length + 1;
-        Some(Line::Event(self.events(std::str::from_utf8(event_type).ok()?, &header, &json[..length]), taken))
+        Some(Line::Event(self.events(std::str::from_utf8(event_type).ok()?, &header, line, &json[..length]), taken))
     }
 
     /// Any other form.
-    fn read_unusual(&self, line: &[u8]) -> Line {
+    fn read_unusual(&self, line: &Bytes) -> Line {
         let (event, length) = match header::read_event_prefix(line) {
             Ok((_, 0)) => return Line::Broken,
             Ok(event) => event,
@@ -339,7 +341,7 @@ impl WatchReader {
             (Some(event_type), Some(object)) => {
                 let json = object.get().as_bytes();
                 match header::read_prefix(json) {
-                    Ok((header, _)) => self.events(&event_type, &header, json),
+                    Ok((header, _)) => self.events(&event_type, &header, line, json),
                     Err(_) => return Line::Broken,
                 }
             }
@@ -352,17 +354,20 @@ impl WatchReader {
         Line::Event(events, length)
     }
 
-    fn events(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> Events {
+    /// What an event tells whose object is `json`, a part of `line`.
+    fn events(&self, event_type: &str, header: &RawHeader<'_>, line: &Bytes, json: &[u8]) -> Events {
         let mut rows = table::events(&self.expected, &self.intake, event_type, header, json).unwrap_or_default();
         match rows.pop_front() {
             Some(first) => (first, rows),
-            None => (self.event(event_type, header, json), rows),
+            None => (self.event(event_type, header, line, json), rows),
         }
     }
 
-    fn event(&self, event_type: &str, header: &RawHeader<'_>, json: &[u8]) -> WatchEvent {
+    fn event(&self, event_type: &str, header: &RawHeader<'_>, line: &Bytes, json: &[u8]) -> WatchEvent {
         match event_type {
-            "ADDED" | "MODIFIED" | "DELETED" => change(event_type, self.expected.decode(header, json, &self.intake)),
+            "ADDED" | "MODIFIED" | "DELETED" => {
+                change(event_type, self.expected.decode_part(header, line, json, &self.intake))
+            }
             "BOOKMARK" => bookmark(&self.expected, header),
             "ERROR" => WatchEvent::Error(match Status::parse(json) {
                 Some(status) => Error::from_status(status),

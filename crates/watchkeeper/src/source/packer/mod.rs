@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use self::task::Task;
 use crate::defaults::DICTIONARY_SAMPLE;
 use crate::object::WeakObject;
+use crate::object::packed::Packed;
 use crate::{KnownObjects, Object};
 
 /// The packer of a source. Clones are the same; its task ends with the last of them.
@@ -37,8 +38,8 @@ struct Shared {
 
 /// What the task is told.
 enum Message {
-    /// An object has come. The permit is for its raw body.
-    Fresh(WeakObject, OwnedSemaphorePermit),
+    /// An object has come. The permit is for its raw body; and this is its last state, packed.
+    Fresh(WeakObject, OwnedSemaphorePermit, Option<Packed>),
     /// A list has come to its end.
     ListEnded,
 }
@@ -74,13 +75,14 @@ impl Packer {
         Self(Arc::new(Shared { room, room_bytes, sample, known, sender: Mutex::default(), status: Arc::default() }))
     }
 
-    /// Takes note of an object, which may then travel on. Waits while too much is unpacked.
-    pub(super) async fn admit(&self, object: &Object) {
+    /// Takes note of an object, which may then travel on. `last` is its last state, if that is known. Waits while too much is
+    /// unpacked.
+    pub(super) async fn admit(&self, object: &Object, last: Option<&Object>) {
         let Some(body) = object.raw() else { return };
         // One that is larger than all the room is let through alone.
         let size = u32::try_from(body.len().min(self.0.room_bytes)).unwrap_or(u32::MAX);
         let Ok(permit) = self.0.room.clone().acquire_many_owned(size).await else { return };
-        self.tell(Message::Fresh(object.downgrade(), permit));
+        self.tell(Message::Fresh(object.downgrade(), permit, last.and_then(Object::packed)));
     }
 
     /// A list has come to its end, or there will be none.

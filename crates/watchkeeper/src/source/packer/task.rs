@@ -23,7 +23,7 @@ use super::dictionary::{self, Better};
 use super::{Known, Message, Packing};
 use crate::defaults::{DICTIONARY_DRIFT, DICTIONARY_MIN_BODIES, DICTIONARY_WINDOW, REPACK_WAIT, REPACK_WAIT_MAX};
 use crate::object::WeakObject;
-use crate::object::packed::Dictionary;
+use crate::object::packed::{Dictionary, Packed};
 use crate::{Object, ObjectKey};
 
 pub(super) struct Task {
@@ -114,8 +114,8 @@ impl Task {
                     None => return,
                     Some(Message::ListEnded) => self.list_ended(),
                     // The permit is given back when the object has had its turn.
-                    Some(Message::Fresh(object, _permit)) => match object.upgrade() {
-                        Some(object) => self.take(&object),
+                    Some(Message::Fresh(object, _permit, base)) => match object.upgrade() {
+                        Some(object) => self.take(&object, base.as_ref()),
                         None => self.count(|status| status.skipped += 1),
                     },
                 },
@@ -125,11 +125,16 @@ impl Task {
         }
     }
 
-    fn take(&mut self, object: &Object) {
+    fn take(&mut self, object: &Object, base: Option<&Packed>) {
         match self.current.clone() {
             Some(dictionary) => {
-                let size = object.pack(Some(&dictionary));
                 self.count(|status| status.packed += 1);
+                // Onto one of an old dictionary it would keep that alive.
+                let is_current = |base: &&Packed| base.dictionary().is_some_and(|of| Arc::ptr_eq(of, &dictionary));
+                if base.filter(is_current).is_some_and(|base| object.splice(base)) {
+                    return;
+                }
+                let size = object.pack(Some(&dictionary));
                 self.recent.push(object, size);
                 if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
                     self.try_another(Sample::StoreAndRecent);
@@ -140,6 +145,8 @@ impl Task {
                 self.count(|status| status.packed += 1);
             }
             None => {
+                // It may wait for long.
+                object.own_body();
                 self.pending.push(object.downgrade());
                 self.pending_bytes += object.size();
                 if self.pending_bytes >= self.pending_limit {

@@ -73,7 +73,7 @@ fn noise(seed: u64, length: usize) -> String {
 async fn admit(packer: &Packer, store: &Store, pods: &Pods, numbers: impl IntoIterator<Item = usize>) {
     for number in numbers {
         let pod = object(pods.pod(number));
-        packer.admit(&pod).await;
+        packer.admit(&pod, store.get_by_key(pod.key()).as_ref()).await;
         store.put(pod);
     }
 }
@@ -112,7 +112,7 @@ async fn a_kind_of_less_than_a_mebibyte_stays_raw() {
         // Changes of the same few objects do not make it a large kind.
         for number in 0..100 {
             let pod = object(PODS.pod(number).replacen("\"uid\":\"", &format!("\"generation\":{round},\"uid\":\""), 1));
-            packer.admit(&pod).await;
+            packer.admit(&pod, None).await;
             store.put(pod);
         }
     }
@@ -157,7 +157,7 @@ async fn a_body_that_does_not_shrink_stays_raw() {
     let wide: String = std::iter::repeat_with(|| random.char('\u{10000}'..'\u{e0000}')).take(20_000).collect();
     admit(&packer, &store, &PODS, 0..600).await;
     let stubborn = with_payload("stubborn", 1, &wide);
-    packer.admit(&stubborn).await;
+    packer.admit(&stubborn, None).await;
     drained(&packer).await;
     let saved = stubborn.packed().map(|packed| packed.size());
     assert!(saved.is_none_or(|size| size <= wide.len() * 9 / 10), "{saved:?}");
@@ -177,7 +177,7 @@ async fn raw_bodies_keep_within_their_bound_at_every_step() {
                 let json = PODS.pod(number);
                 largest = largest.max(json.len());
                 let pod = object(json);
-                packer.admit(&pod).await;
+                packer.admit(&pod, None).await;
                 unpacked.push(pod.clone());
                 held.push(pod);
                 if list_ends && number == 50 {
@@ -208,7 +208,7 @@ async fn objects_larger_than_all_the_room_pass_one_by_one() {
     let packer = Packer::new(100_000, None);
     let large: Vec<Object> = (0..8).map(|n| with_payload(&format!("large-{n}"), n, &"x".repeat(300_000))).collect();
     let small: Vec<Object> = (0..200).map(|n| with_payload(&format!("small-{n}"), n, &"y".repeat(600))).collect();
-    let admissions = large.iter().chain(&small).map(|object| packer.admit(object));
+    let admissions = large.iter().chain(&small).map(|object| packer.admit(object, None));
     timeout(Duration::from_secs(60), futures::future::join_all(admissions)).await.expect("all pass");
     drained(&packer).await;
     assert!(large.iter().all(|object| object.packed().is_some()));
@@ -223,7 +223,7 @@ async fn an_object_that_changes_again_before_its_turn_is_packed_once() {
     let before = packer.status();
     for version in 0..10 {
         let object = with_payload("busy", version, &"x".repeat(1000));
-        packer.admit(&object).await;
+        packer.admit(&object, None).await;
         store.put(object);
     }
     drained(&packer).await;
@@ -252,7 +252,7 @@ async fn after_a_rollout_there_is_a_new_dictionary_and_soon_nothing_of_the_old_o
         let json = OTHERS.pod(number);
         let pod = object(json.clone());
         expected.insert(pod.key().clone(), json);
-        packer.admit(&pod).await;
+        packer.admit(&pod, None).await;
         store.put(pod);
         if number % 100 == 0 {
             assert!(store.generations() <= 2);
@@ -283,7 +283,7 @@ async fn without_a_store_to_look_at_old_dictionaries_live_until_their_objects_ar
         let common = noise(round, 3000);
         for number in 0..1100 {
             let object = with_payload(&format!("o-{number}"), number, &common);
-            packer.admit(&object).await;
+            packer.admit(&object, None).await;
             new.put(object);
         }
         drained(&packer).await;
@@ -372,7 +372,7 @@ async fn no_dictionary_is_made_for_objects_that_have_nothing_in_common() {
     for version in 0..100 {
         for (number, payload) in payloads.iter().enumerate() {
             let object = with_payload(&format!("hot-{number}"), version, payload);
-            packer.admit(&object).await;
+            packer.admit(&object, None).await;
             store.put(object);
         }
         drained(&packer).await;
@@ -388,7 +388,7 @@ async fn a_dictionary_takes_a_sixteenth_of_the_bodies_at_most_however_often_they
     let [first, second] = [noise(1, 20_000), noise(2, 10_000)];
     let change = async |number: usize, version: usize, payload: &str| {
         let object = with_payload(&format!("o-{number}"), version, payload);
-        packer.admit(&object).await;
+        packer.admit(&object, None).await;
         store.put(object);
     };
     for number in 0..60 {
@@ -465,11 +465,11 @@ async fn an_admission_that_is_given_up_leaks_no_room() {
     let objects: Vec<Object> =
         (0..200).map(|n| with_payload(&format!("o-{n}"), n, &noise(n as u64, 200 * n))).collect();
     for object in &objects {
-        let given_up = timeout(Duration::ZERO, packer.admit(object)).await.is_err();
+        let given_up = timeout(Duration::ZERO, packer.admit(object, None)).await.is_err();
         if !given_up {
             continue;
         }
-        timeout(Duration::from_secs(60), packer.admit(object)).await.expect("there will be room");
+        timeout(Duration::from_secs(60), packer.admit(object, None)).await.expect("there will be room");
     }
     drained(&packer).await;
 }
@@ -526,7 +526,7 @@ async fn every_body_is_exact_at_every_moment() {
         let rollout = if step / 1200 % 2 == 0 { &PODS } else { &OTHERS };
         let json = if random.u8(..) == 0 { hostile(&mut random, step) } else { rollout.pod(random.usize(..800)) };
         let object = Object::from_json(json.clone()).expect("an object");
-        packer.admit(&object).await;
+        packer.admit(&object, None).await;
         assert_eq!(object.json().expect("a body"), json, "seed {seed}");
         store.put(object.clone());
         {
