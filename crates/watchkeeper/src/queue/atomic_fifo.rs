@@ -157,6 +157,11 @@ impl<T, K: Key> AtomicFifo<T, K> {
         self.shared().produce(|queue| queue.push(entry));
     }
 
+    /// See [`ReflectorStore::more_to_come`](crate::ReflectorStore::more_to_come).
+    pub(super) fn hold(&self, hold: bool) {
+        self.shared().hold(hold);
+    }
+
     /// Closes the queue: the consumer gets what waits, and then learns that this is the end. What is written after
     /// that is still taken in, as in client-go.
     pub fn close(&self) {

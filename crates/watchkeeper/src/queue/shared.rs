@@ -48,12 +48,16 @@ struct State<C> {
     closed: bool,
     /// There is no consumer any more.
     abandoned: bool,
+    /// More will come at once: the consumer is not woken yet...
+    held: bool,
+    /// ... but then.
+    to_ring: bool,
 }
 
 impl<C: Contents> Shared<C> {
     pub(super) fn new(name: &str, contents: C) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State { contents, closed: false, abandoned: false }),
+            state: Mutex::new(State { contents, closed: false, abandoned: false, held: false, to_ring: false }),
             ready: Notify::new(),
             synced: Notify::new(),
             name: name.into(),
@@ -88,14 +92,27 @@ impl<C: Contents> Shared<C> {
         let result = change(contents);
         let _discarded = contents.discarded();
         let (ready, synced) = (was_empty && !contents.is_empty(), !was_synced && contents.is_synced());
+        let ring = ready && !state.held;
+        state.to_ring |= ready && state.held;
         drop(state);
-        if ready {
+        if ring {
             self.ready.notify_one();
         }
         if synced {
             self.synced.notify_waiters();
         }
         result
+    }
+
+    /// More will come at once, or not. In between the consumer sleeps on, if it does.
+    pub(super) fn hold(&self, hold: bool) {
+        let mut state = lock(&self.state);
+        state.held = hold;
+        let ring = !hold && std::mem::take(&mut state.to_ring);
+        drop(state);
+        if ring {
+            self.ready.notify_one();
+        }
     }
 
     /// Takes something out, with `take`. None if nothing is there.

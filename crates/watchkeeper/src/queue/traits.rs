@@ -83,6 +83,10 @@ impl ReflectorStore for DeltaFifo<Object> {
         self.resync();
         Ok(())
     }
+
+    fn more_to_come(&self, more: bool) {
+        self.hold(more);
+    }
 }
 
 /// For queues that keep objects under their own keys: the key function of [`AtomicFifo::objects`], or an equal one.
@@ -116,5 +120,9 @@ impl ReflectorStore for AtomicFifo<Object> {
     fn bookmark(&self, version: &ResourceVersion) -> Result<(), Error> {
         self.bookmark(version.clone());
         Ok(())
+    }
+
+    fn more_to_come(&self, more: bool) {
+        self.hold(more);
     }
 }

@@ -36,6 +36,10 @@ pub trait ReflectorStore: Send + Sync {
     /// The reflector will go on from this version: client-go's `ResourceVersionUpdater`. Called for each event of a
     /// watch, not after a list.
     fn version_moved(&self, _version: &ResourceVersion) {}
+
+    /// More changes are at hand, and follow at once (`true`); or there are none for now (`false`). Between the two, who waits
+    /// for changes need not be woken for each. Every `true` is followed by a `false`, after a few dozen changes at most.
+    fn more_to_come(&self, _more: bool) {}
 }
 
 impl<S: ReflectorStore + ?Sized> ReflectorStore for Arc<S> {
@@ -65,6 +69,10 @@ impl<S: ReflectorStore + ?Sized> ReflectorStore for Arc<S> {
 
     fn version_moved(&self, version: &ResourceVersion) {
         (**self).version_moved(version);
+    }
+
+    fn more_to_come(&self, more: bool) {
+        (**self).more_to_come(more);
     }
 }
 

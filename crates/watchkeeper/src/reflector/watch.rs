@@ -4,7 +4,10 @@
 //! silence is not mistaken for peace: the timeout that the request asked for, plus five seconds; the bookmarks, which
 //! come about once a minute and whose absence opens a second watch; and, in the transport, the connection's own.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -210,11 +213,20 @@ impl Reflector {
 
     /// Writes the events of a watch into the store until it ends.
     async fn follow(&mut self, watch: &mut OpenWatch) -> End {
+        let end = self.follow_events(watch).await;
+        self.store.more_to_come(false);
+        end
+    }
+
+    async fn follow_events(&mut self, watch: &mut OpenWatch) -> End {
+        let mut said_more = false;
         loop {
             let (deadline, stale_at) = (watch.deadline, watch.stale_at());
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
+                // Polled when no event is at hand.
+                never = poll_fn(|_| self.no_more_for_now(&mut said_more)) => match never {},
                 () = sleep_until(deadline) => return End::TimedOut,
                 () = sleep_until(stale_at.unwrap_or(deadline)), if stale_at.is_some() => {
                     match self.race(watch).await {
@@ -238,6 +250,9 @@ impl Reflector {
             if event.is_ok() {
                 self.status.contact();
             }
+            if !std::mem::replace(&mut said_more, true) {
+                self.store.more_to_come(true);
+            }
             let end = match event {
                 Ok(Some(event)) => self.apply(watch, event),
                 Ok(None) => Some(End::Closed),
@@ -248,6 +263,13 @@ impl Reflector {
                 return end;
             }
         }
+    }
+
+    fn no_more_for_now(&self, said_more: &mut bool) -> Poll<Infallible> {
+        if std::mem::take(said_more) {
+            self.store.more_to_come(false);
+        }
+        Poll::Pending
     }
 
     /// The watch is silent. Opens a second one at the same version, and waits for either to deliver. Nothing of the

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
+use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
@@ -16,6 +17,17 @@ use crate::{Error, ErrorKind};
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long the rest of such an answer may take.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// As [`next_piece`]. If it has to be waited for, `wait` is called first.
+pub(super) async fn next_piece_or(body: &mut Body, wait: impl FnOnce()) -> Result<Option<Bytes>, Error> {
+    match next_piece(body).now_or_never() {
+        Some(piece) => piece,
+        None => {
+            wait();
+            next_piece(body).await
+        }
+    }
+}
 
 /// The next piece of data, or `None` at the end.
 pub(super) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Error> {

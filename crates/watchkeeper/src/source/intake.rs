@@ -136,6 +136,13 @@ impl Intake {
         }
     }
 
+    /// Nothing more is at hand for now.
+    pub(super) fn pause(&self) {
+        if let Some(packer) = &self.packer {
+            packer.flush();
+        }
+    }
+
     pub(super) fn packing(&self) -> Packing {
         self.packer.as_ref().map(Packer::status).unwrap_or_default()
     }

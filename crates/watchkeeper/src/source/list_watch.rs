@@ -317,7 +317,7 @@ impl ListerWatcher for ListWatch {
                 match page.next().await {
                     Ok(Some(part)) => Some((Ok(part), Some(page))),
                     Ok(None) => None,
-                    Err(error) => Some((Err(error.during(page.request)), None)),
+                    Err(error) => Some((Err(error.during(page.request.as_str())), None)),
                 }
             })))
         })
@@ -341,7 +341,7 @@ impl ListerWatcher for ListWatch {
                     }
                     Ok(Some(event)) => Some((Ok(event), Some(watch))),
                     Ok(None) => None,
-                    Err(error) => Some((Err(error.during(watch.request)), None)),
+                    Err(error) => Some((Err(error.during(watch.request.as_str())), None)),
                 }
             })))
         })
@@ -420,7 +420,7 @@ impl Page {
         if self.reader.has_ended() {
             return Ok(None);
         }
-        match body::next_piece(&mut self.body).await? {
+        match body::next_piece_or(&mut self.body, || self.intake.pause()).await? {
             Some(piece) => {
                 self.reader.push(&piece);
                 Ok(Some(self.reader.next_part()?.unwrap_or(ListPart::Progress)))
@@ -456,7 +456,7 @@ impl Watch {
         if self.reader.has_ended() {
             return Ok(None);
         }
-        match body::next_piece(&mut self.body).await? {
+        match body::next_piece_or(&mut self.body, || self.intake.pause()).await? {
             Some(piece) => {
                 self.reader.push(piece);
                 Ok(Some(self.reader.next_event()?.unwrap_or(WatchEvent::Progress)))
@@ -466,6 +466,18 @@ impl Watch {
                 self.reader.next_event()
             }
         }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.intake.pause();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.intake.pause();
     }
 }
 

@@ -10,9 +10,10 @@
 pub(super) mod dictionary;
 mod task;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::coop::consume_budget;
 
 use self::task::Task;
 use crate::defaults::DICTIONARY_SAMPLE;
@@ -31,18 +32,38 @@ struct Shared {
     /// The first dictionary is made of this many bytes of bodies.
     sample: usize,
     known: Option<Known>,
-    /// To the task, once there is one.
-    sender: Mutex<Option<mpsc::UnboundedSender<Message>>>,
+    outbox: Mutex<Outbox>,
     status: Arc<Mutex<Packing>>,
+}
+
+/// The way to the task.
+#[derive(Default)]
+struct Outbox {
+    /// Once there is a task.
+    sender: Option<mpsc::UnboundedSender<Message>>,
+    /// What it is to be told with the next message: to wake it for each object would cost more than the object does.
+    fresh: Vec<Fresh>,
 }
 
 /// What the task is told.
 enum Message {
-    /// An object has come. The permit is for its raw body; and this is its last state, packed.
-    Fresh(WeakObject, OwnedSemaphorePermit, Option<Packed>),
+    /// Objects have come.
+    Fresh(Vec<Fresh>),
     /// A list has come to its end.
     ListEnded,
 }
+
+/// An object that has come.
+struct Fresh {
+    object: WeakObject,
+    /// For its raw body.
+    permit: OwnedSemaphorePermit,
+    /// Its last state.
+    base: Option<Packed>,
+}
+
+/// The task is woken for this many objects; for fewer when no more are at hand.
+const TOGETHER: usize = 32;
 
 /// How the packing of a source's objects goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,39 +93,72 @@ impl Packer {
         let sample = DICTIONARY_SAMPLE.min(max_raw_bytes / 2);
         let room_bytes = (max_raw_bytes - sample - sample / 8).clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(room_bytes));
-        Self(Arc::new(Shared { room, room_bytes, sample, known, sender: Mutex::default(), status: Arc::default() }))
+        Self(Arc::new(Shared { room, room_bytes, sample, known, outbox: Mutex::default(), status: Arc::default() }))
     }
 
     /// Takes note of an object, which may then travel on. `last` is its last state, if that is known. Waits while too much is
     /// unpacked.
     pub(super) async fn admit(&self, object: &Object, last: Option<&Object>) {
+        // Who reads what is there must let others run now and then.
+        consume_budget().await;
         let Some(body) = object.raw() else { return };
         // One that is larger than all the room is let through alone.
         let size = u32::try_from(body.len().min(self.0.room_bytes)).unwrap_or(u32::MAX);
-        let Ok(permit) = self.0.room.clone().acquire_many_owned(size).await else { return };
-        self.tell(Message::Fresh(object.downgrade(), permit, last.and_then(Object::packed)));
+        let permit = match self.0.room.clone().try_acquire_many_owned(size) {
+            Ok(permit) => permit,
+            Err(_) => {
+                // What the task has not been told of must not be waited for.
+                self.flush();
+                let Ok(permit) = self.0.room.clone().acquire_many_owned(size).await else { return };
+                permit
+            }
+        };
+        let fresh = Fresh { object: object.downgrade(), permit, base: last.and_then(Object::packed) };
+        let mut outbox = self.outbox();
+        outbox.fresh.push(fresh);
+        // Where room is short somebody may wait for it already.
+        if outbox.fresh.len() >= TOGETHER || self.0.room.available_permits() < self.0.room_bytes / 2 {
+            self.send(&mut outbox);
+        }
+    }
+
+    /// Nothing more is at hand for now: the task may begin with what there is.
+    pub(super) fn flush(&self) {
+        self.send(&mut self.outbox());
     }
 
     /// A list has come to its end, or there will be none.
     pub(super) fn list_ended(&self) {
-        self.tell(Message::ListEnded);
+        let mut outbox = self.outbox();
+        self.send(&mut outbox);
+        self.tell(&mut outbox, Message::ListEnded);
     }
 
     pub(super) fn status(&self) -> Packing {
         self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.0.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, outbox: &mut Outbox) {
+        if !outbox.fresh.is_empty() {
+            let fresh = std::mem::take(&mut outbox.fresh);
+            self.tell(outbox, Message::Fresh(fresh));
+        }
+    }
+
     /// Tells the task, and starts one if there is none: that takes a runtime, and the task ends with the runtime's end.
-    fn tell(&self, message: Message) {
-        let Shared { sample, known, sender, status, .. } = &*self.0;
-        let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
-        let started = sender.take().filter(|sender| !sender.is_closed()).unwrap_or_else(|| {
+    fn tell(&self, outbox: &mut Outbox, message: Message) {
+        let Shared { sample, known, status, .. } = &*self.0;
+        let sender = outbox.sender.take().filter(|sender| !sender.is_closed()).unwrap_or_else(|| {
             let (sender, messages) = mpsc::unbounded_channel();
             tokio::spawn(Task::new(messages, known.clone(), status.clone(), *sample).run());
             sender
         });
-        let _ = started.send(message);
-        *sender = Some(started);
+        let _ = sender.send(message);
+        outbox.sender = Some(sender);
     }
 }
 

@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep_until};
 
 use super::dictionary::{self, Better};
-use super::{Known, Message, Packing};
+use super::{Fresh, Known, Message, Packing};
 use crate::defaults::{DICTIONARY_DRIFT, DICTIONARY_MIN_BODIES, DICTIONARY_WINDOW, REPACK_WAIT, REPACK_WAIT_MAX};
 use crate::object::WeakObject;
 use crate::object::packed::{Dictionary, Packed};
@@ -113,16 +114,24 @@ impl Task {
                 message = self.messages.recv() => match message {
                     None => return,
                     Some(Message::ListEnded) => self.list_ended(),
-                    // The permit is given back when the object has had its turn.
-                    Some(Message::Fresh(object, _permit, base)) => match object.upgrade() {
-                        Some(object) => self.take(&object, base.as_ref()),
-                        None => self.count(|status| status.skipped += 1),
+                    Some(Message::Fresh(objects)) => for fresh in objects {
+                        self.fresh(fresh);
+                        consume_budget().await;
                     },
                 },
                 () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
                 () = yield_now(), if self.pass.is_some() => self.pass_slice(),
             }
         }
+    }
+
+    fn fresh(&mut self, Fresh { object, permit, base }: Fresh) {
+        match object.upgrade() {
+            Some(object) => self.take(&object, base.as_ref()),
+            None => self.count(|status| status.skipped += 1),
+        }
+        // It has had its turn.
+        drop(permit);
     }
 
     fn take(&mut self, object: &Object, base: Option<&Packed>) {

@@ -74,6 +74,7 @@ async fn admit(packer: &Packer, store: &Store, pods: &Pods, numbers: impl IntoIt
     for number in numbers {
         let pod = object(pods.pod(number));
         packer.admit(&pod, store.get_by_key(pod.key()).as_ref()).await;
+        packer.flush();
         store.put(pod);
     }
 }
@@ -95,6 +96,7 @@ fn until(what: &'static str, is_so: impl Fn() -> bool) -> impl Future<Output = (
 
 /// Waits until everything that was admitted has had its turn.
 async fn drained(packer: &Packer) {
+    packer.flush();
     until("all had their turn", || packer.0.room.available_permits() == packer.0.room_bytes).await;
 }
 
@@ -113,6 +115,7 @@ async fn a_kind_of_less_than_a_mebibyte_stays_raw() {
         for number in 0..100 {
             let pod = object(PODS.pod(number).replacen("\"uid\":\"", &format!("\"generation\":{round},\"uid\":\""), 1));
             packer.admit(&pod, None).await;
+            packer.flush();
             store.put(pod);
         }
     }
@@ -158,6 +161,7 @@ async fn a_body_that_does_not_shrink_stays_raw() {
     admit(&packer, &store, &PODS, 0..600).await;
     let stubborn = with_payload("stubborn", 1, &wide);
     packer.admit(&stubborn, None).await;
+    packer.flush();
     drained(&packer).await;
     let saved = stubborn.packed().map(|packed| packed.size());
     assert!(saved.is_none_or(|size| size <= wide.len() * 9 / 10), "{saved:?}");
@@ -178,6 +182,7 @@ async fn raw_bodies_keep_within_their_bound_at_every_step() {
                 largest = largest.max(json.len());
                 let pod = object(json);
                 packer.admit(&pod, None).await;
+                packer.flush();
                 unpacked.push(pod.clone());
                 held.push(pod);
                 if list_ends && number == 50 {
@@ -224,6 +229,7 @@ async fn an_object_that_changes_again_before_its_turn_is_packed_once() {
     for version in 0..10 {
         let object = with_payload("busy", version, &"x".repeat(1000));
         packer.admit(&object, None).await;
+        packer.flush();
         store.put(object);
     }
     drained(&packer).await;
@@ -253,6 +259,7 @@ async fn after_a_rollout_there_is_a_new_dictionary_and_soon_nothing_of_the_old_o
         let pod = object(json.clone());
         expected.insert(pod.key().clone(), json);
         packer.admit(&pod, None).await;
+        packer.flush();
         store.put(pod);
         if number % 100 == 0 {
             assert!(store.generations() <= 2);
@@ -284,6 +291,7 @@ async fn without_a_store_to_look_at_old_dictionaries_live_until_their_objects_ar
         for number in 0..1100 {
             let object = with_payload(&format!("o-{number}"), number, &common);
             packer.admit(&object, None).await;
+            packer.flush();
             new.put(object);
         }
         drained(&packer).await;
@@ -373,6 +381,7 @@ async fn no_dictionary_is_made_for_objects_that_have_nothing_in_common() {
         for (number, payload) in payloads.iter().enumerate() {
             let object = with_payload(&format!("hot-{number}"), version, payload);
             packer.admit(&object, None).await;
+            packer.flush();
             store.put(object);
         }
         drained(&packer).await;
@@ -389,6 +398,7 @@ async fn a_dictionary_takes_a_sixteenth_of_the_bodies_at_most_however_often_they
     let change = async |number: usize, version: usize, payload: &str| {
         let object = with_payload(&format!("o-{number}"), version, payload);
         packer.admit(&object, None).await;
+        packer.flush();
         store.put(object);
     };
     for number in 0..60 {
@@ -527,6 +537,7 @@ async fn every_body_is_exact_at_every_moment() {
         let json = if random.u8(..) == 0 { hostile(&mut random, step) } else { rollout.pod(random.usize(..800)) };
         let object = Object::from_json(json.clone()).expect("an object");
         packer.admit(&object, None).await;
+        packer.flush();
         assert_eq!(object.json().expect("a body"), json, "seed {seed}");
         store.put(object.clone());
         {
