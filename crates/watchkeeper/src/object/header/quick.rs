@@ -130,6 +130,79 @@ mod tests {
         assert_eq!(read(&POD.as_bytes()[..200]).expect_err("cut off"), Odd::CutOff);
     }
 
+    /// The same as a part of what is skipped, and so far behind its beginning.
+    fn moved(json: &[u8], by: usize) -> Vec<u8> {
+        [br#"{"a":[""#, "-".repeat(by).as_bytes(), br#"","#, json, b"]}, and more"].concat()
+    }
+
+    #[test]
+    fn an_object_may_lie_across_blocks_in_any_way() {
+        let pod = &POD.as_bytes()[..POD.len() - 1];
+        for by in 0..=128 {
+            let json = moved(pod, by);
+            let length = json.len() - ", and more".len();
+            assert_eq!(read(&json).map(|(_, length)| length), Ok(length), "{by}");
+            compare(&json).unwrap_or_else(|error| panic!("{by}: {error}"));
+            // Cut off at a few places, which are others each time.
+            for length in (8 + by..length).step_by(61) {
+                assert_eq!(read(&json[..length]).expect_err("cut off"), Odd::CutOff, "{by}, {length}");
+                compare(&json[..length]).unwrap_or_else(|error| panic!("{by}, {length}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_well_is_taken_across_blocks_too() {
+        for json in [
+            r#"["\\","\\\\\"","\"\\\"","\u00e9\n\/\b\f\r\t"]"#,
+            r#"[0,-0,7,1234567,12345678,123456789,1234567890123456789,0.5,-1.5e+7,1E9,2e-3]"#,
+            r#"[true,false,null,[],{},[[]],[{}],{"a":{}}]"#,
+            r#"{"":"","a":[],"b":{"c":[1,{"d":null}]}}"#,
+            r#"["é"]"#,
+        ] {
+            for by in 0..=64 {
+                let json = moved(json.as_bytes(), by);
+                let shown = String::from_utf8_lossy(&json);
+                assert_eq!(read(&json).map(|(header, _)| header.is_plain), Ok(json.is_ascii()), "{shown}");
+                compare(&json).unwrap_or_else(|error| panic!("{shown}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_found_across_blocks_too() {
+        let words = [
+            r#"[01] [1.] [-] [1e] [truefalse] [true"a"] [1"a"] ["a"1] ["a""b"] [1{}] [{}1] [{}{}] [{]] [[}] [{"a":1]] [[1}]"#,
+            r#"[1,] [,1] {"a"} {"a":} {"a",1} {"a":1,} {"a":1,2} {"a":1,{}} {"a":1,"b"} {"a":"b":1} {"a":1:2} {"a":{}:2}"#,
+            r#"{1:2} {{}} {[]:1} {"a":[],[]} ["a":1] [[]:1] [:1] [1:1] {"a"::1} {,"a":1} ["a",:1] [{},"a":1] [1,,1] {"a":,}"#,
+            r#"["\x"] ["\u12g4"] ["a"\"] [\"a"] [nul] [nulll] [tru,1] [12345678a] [é] [1é] ["a"é]"#,
+        ]
+        .join(" ");
+        for json in words.split(' ').chain(["[\"\u{1}\"]", "[\"a\",\n1]", "[\"\\\n\"]", "[1 ]", "[1, 2]", "[\"a\" ,1]"])
+        {
+            for by in 0..=64 {
+                let json = moved(json.as_bytes(), by);
+                let shown = String::from_utf8_lossy(&json);
+                assert_eq!(read(&json).map(|_| ()), Err(Odd::Unusual), "{shown}");
+                compare(&json).unwrap_or_else(|error| panic!("{shown}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_not_taken_for_cut_off() {
+        for json in
+            [r#"[tru,"\u12"#, r#"["\x",tr"#, r#"["\x","\u12"#, r#"[01,"\"#, r#"[1:"a"#, r#"{"a":1,2"#, "[\"\n\",1"]
+        {
+            for by in 0..=64 {
+                let json = [&moved(b"", by)[..by + 9], json.as_bytes()].concat();
+                let shown = String::from_utf8_lossy(&json);
+                assert_eq!(read(&json).map(|_| ()), Err(Odd::Unusual), "{shown}");
+                compare(&json).unwrap_or_else(|error| panic!("{shown}: {error}"));
+            }
+        }
+    }
+
     #[test]
     fn what_is_unusual_is_left_to_the_careful_reader() {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(66), "]".repeat(66));
@@ -195,7 +268,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn the_two_readers_agree_on_what_is_damaged(damage in damage()) {
+        fn the_two_readers_agree_on_what_is_damaged(damage in damage(), by in 0..64_usize) {
             let mut json = POD.as_bytes().to_vec();
             for (at, byte) in damage {
                 let at = at.min(json.len() - 1);
@@ -205,6 +278,7 @@ mod tests {
                 }
             }
             compare(&json)?;
+            compare(&moved(&json, by))?;
         }
 
         #[test]
@@ -213,8 +287,11 @@ mod tests {
                 "{", "}", "[", "]", ":", ",", "\"a\"", "\"metadata\"", "\"name\"", "\"labels\"", "\"annotations\"", "\"kind\"", "\"\\u0061\"",
                 "1", "-", "0", "1.5", "e7", "true", "null", " ", "\"", "\\",
             ]), 0..24),
+            by in 0..64_usize,
         ) {
-            compare(format!("{{{}", tokens.concat()).as_bytes())?;
+            let json = format!("{{{}", tokens.concat());
+            compare(json.as_bytes())?;
+            compare(&moved(json.as_bytes(), by))?;
         }
     }
 }
