@@ -93,7 +93,8 @@ impl<'a> Skim<'a> {
         }
     }
 
-    /// Skips an array or an object that is not empty.
+    /// Skips an array or an object that is not empty. By itself, so that its loop has the registers.
+    #[inline(never)]
     fn skip_blocks(&mut self) -> Result<(), Odd> {
         let mut checker = Checker::new();
         let mut start = self.at;

@@ -317,7 +317,8 @@ async fn a_dictionary_of_the_whole_store_is_tried_however_often_the_first_list_w
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
     // Twice the connection breaks.
     for _ in 0..2 {
-        admit(&packer, &Store::new(), &PODS, 0..700).await;
+        let broken_off = Store::new();
+        admit(&packer, &broken_off, &PODS, 0..700).await;
         drained(&packer).await;
     }
     let list = Store::new();
