@@ -128,8 +128,9 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
 
     async fn events(&self) -> Outcome<Events> {
         let count = self.arguments.events;
-        let before = Before::now();
+        // The server has made all of them when it answers.
         let versions = self.control.events(count, self.over, 0).await?;
+        let before = Before::now();
         self.all_heard(versions.last).await?;
         let wall_s = before.wall_s();
         let cpu = before.cpu_until(self.settled(QUIET).await?);
