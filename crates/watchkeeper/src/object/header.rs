@@ -14,7 +14,9 @@ mod quick;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
+use bytes::Bytes;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -44,7 +46,34 @@ pub(crate) struct RawHeader<'a> {
     metadata_ended: bool,
     /// There is nothing that [`check`] could find.
     is_plain: bool,
+    pub(crate) managed_fields: ManagedFields,
     pub(crate) notes: Notes,
+}
+
+/// Where `metadata.managedFields` stand in an object: half of its bytes, which many do without.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) enum ManagedFields {
+    /// Nobody has looked, or there are several.
+    #[default]
+    Unknown,
+    Absent,
+    /// From the quote of the key to the end of the value, counted from the end of the object.
+    FromEnd(Range<usize>),
+}
+
+impl ManagedFields {
+    /// An object without them, if it is known where they are. It may have been given more at its beginning meanwhile.
+    pub(crate) fn cut_from(&self, json: &[u8]) -> Option<Bytes> {
+        let Self::FromEnd(Range { start, end }) = *self else { return None };
+        let (mut start, mut end) = (json.len().checked_sub(start)?, json.len().checked_sub(end)?);
+        // With one of its commas.
+        if json.get(start.checked_sub(1)?) == Some(&b',') {
+            start -= 1;
+        } else if json.get(end) == Some(&b',') {
+            end += 1;
+        }
+        Some([json.get(..start)?, json.get(end..)?].concat().into())
+    }
 }
 
 /// What was wrong with the header of an object that is JSON all the same.
@@ -59,6 +88,7 @@ impl RawHeader<'_> {
     fn forget_metadata(&mut self) {
         (self.name, self.namespace, self.uid, self.resource_version) = (None, None, None, None);
         (self.deleting, self.initial_events_end, self.metadata_ended) = (false, false, false);
+        self.managed_fields = ManagedFields::Unknown;
         self.labels.clear();
     }
 

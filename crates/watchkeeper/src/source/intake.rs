@@ -71,7 +71,7 @@ impl Intake {
         row: Option<Row<'_>>,
     ) -> Result<Object, &'static str> {
         let Some(transform) = &self.options.transform else { return Ok(self.handle(header, body, row)) };
-        let Some(body) = transform.apply(&body)? else { return Ok(self.handle(header, body, row)) };
+        let Some(body) = transform.apply_to(header, &body)? else { return Ok(self.handle(header, body, row)) };
         if transform.keeps_header() {
             return Ok(self.handle(header, body, row));
         }

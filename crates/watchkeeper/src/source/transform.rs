@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::header::Key;
+use crate::object::header::{Key, ManagedFields, RawHeader};
 
 /// Changes the JSON of each object once, when it arrives: client-go's `TransformFunc`.
 ///
@@ -77,8 +77,25 @@ impl Transform {
         Self { run: Arc::new(run), keeps_header }
     }
 
+    /// As [`apply`](Self::apply), to an object with this header.
+    pub(super) fn apply_to(&self, header: &RawHeader<'_>, json: &[u8]) -> Result<Option<Bytes>, &'static str> {
+        let fields =
+            if self.is_same(&Self::strip_managed_fields()) { &header.managed_fields } else { &ManagedFields::Unknown };
+        match fields {
+            ManagedFields::Absent => return Ok(None),
+            // Whoever read the header has seen them.
+            ManagedFields::FromEnd(_) => {
+                if let cut @ Some(_) = fields.cut_from(json) {
+                    return Ok(cut);
+                }
+            }
+            ManagedFields::Unknown => {}
+        }
+        self.apply(json)
+    }
+
     /// The changed JSON; `None` if there is nothing to change. The error says what went wrong.
-    pub(super) fn apply(&self, json: &[u8]) -> Result<Option<Bytes>, &'static str> {
+    fn apply(&self, json: &[u8]) -> Result<Option<Bytes>, &'static str> {
         match catch_unwind(AssertUnwindSafe(|| (self.run)(json))) {
             // Without the room that was left in the vector: that would be kept as long as the object.
             Ok(Ok(changed)) => Ok(changed.map(|json| json.into_boxed_slice().into())),
@@ -171,10 +188,20 @@ fn offset_in(whole: &[u8], part: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::header::read_prefix;
 
     fn stripped(json: &str) -> Option<String> {
         let changed = Transform::strip_managed_fields().apply(json.as_bytes()).expect("JSON");
         changed.map(|json| String::from_utf8(json.to_vec()).expect("text"))
+    }
+
+    /// The object as it is made of a list's item: with its kind in front.
+    fn stripped_with_header(json: &str) -> Option<String> {
+        let (header, _) = read_prefix(json.as_bytes()).expect("JSON");
+        let kind = if json == "{}" { "{\"kind\":\"Pod\"" } else { "{\"kind\":\"Pod\"," };
+        let whole = format!("{kind}{}", &json[1..]);
+        let changed = Transform::strip_managed_fields().apply_to(&header, whole.as_bytes()).expect("JSON");
+        changed.map(|json| String::from_utf8(json.to_vec()).expect("text").replacen(kind, "{", 1))
     }
 
     #[test]
@@ -205,11 +232,13 @@ mod tests {
         ];
         for (before, after) in cases {
             assert_eq!(stripped(before).as_deref(), Some(after), "{before}");
+            assert_eq!(stripped_with_header(before).as_deref(), Some(after), "{before}");
         }
         for unchanged in
             [r#"{"metadata":{"name":"x"}}"#, r#"{"metadata":null}"#, r#"{"spec":{"managedFields":[]}}"#, "{}"]
         {
             assert_eq!(stripped(unchanged), None, "{unchanged}");
+            assert_eq!(stripped_with_header(unchanged), None, "{unchanged}");
         }
     }
 

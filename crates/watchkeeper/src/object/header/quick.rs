@@ -1,30 +1,45 @@
 //! The header of an object that is written as API servers write it: read in one quick pass.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use super::{INITIAL_EVENTS_END, RawHeader};
+use super::{INITIAL_EVENTS_END, ManagedFields, RawHeader};
 use crate::object::skim::{Odd, Skim};
+
+const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads the header of the object that `json` begins with, and says where that object ends.
 pub(super) fn read(json: &[u8]) -> Result<(RawHeader<'_>, usize), Odd> {
     let (mut skim, mut header) = (Skim::new(json), RawHeader::default());
+    // How many there are, and where the last of them stand in the text.
+    let mut managed_fields = (0, 0..0);
     each_field(&mut skim, |skim, key| {
         match key {
             "kind" => header.kind = Some(text(skim)?),
             "apiVersion" => header.api_version = Some(text(skim)?),
             "metadata" => {
                 header.forget_metadata();
-                metadata(skim, &mut header)?;
+                metadata(skim, &mut header, &mut managed_fields)?;
             }
             _ => skim.skip()?,
         }
         Ok(())
     })?;
     header.is_plain = skim.is_ascii();
-    Ok((header, skim.offset()))
+    let length = skim.offset();
+    header.managed_fields = match managed_fields {
+        (0, _) => ManagedFields::Absent,
+        (1, Range { start, end }) => ManagedFields::FromEnd(length - start..length - end),
+        _ => ManagedFields::Unknown,
+    };
+    Ok((header, length))
 }
 
-fn metadata<'a>(skim: &mut Skim<'a>, header: &mut RawHeader<'a>) -> Result<(), Odd> {
+fn metadata<'a>(
+    skim: &mut Skim<'a>,
+    header: &mut RawHeader<'a>,
+    managed_fields: &mut (usize, Range<usize>),
+) -> Result<(), Odd> {
     each_field(skim, |skim, key| {
         match key {
             "name" => header.name = Some(text(skim)?),
@@ -41,6 +56,12 @@ fn metadata<'a>(skim: &mut Skim<'a>, header: &mut RawHeader<'a>) -> Result<(), O
                     header.labels.push((Cow::Borrowed(key), text(skim)?));
                     Ok(())
                 })?;
+            }
+            MANAGED_FIELDS => {
+                // Before it came the quotes of the key, and a colon.
+                let start = skim.offset() - MANAGED_FIELDS.len() - 3;
+                skim.skip()?;
+                *managed_fields = (managed_fields.0 + 1, start..skim.offset());
             }
             "annotations" => {
                 header.initial_events_end = false;
@@ -92,6 +113,7 @@ mod tests {
                 let (careful, careful_length) = careful.map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
                 prop_assert!(!quick.is_plain || check(&json[..length]).is_ok());
                 quick.is_plain = false;
+                quick.managed_fields = ManagedFields::Unknown;
                 prop_assert_eq!((format!("{quick:?}"), length), (format!("{careful:?}"), careful_length));
             }
             // Of a number that is cut off behind one of these, the careful reader says that it is none.
