@@ -39,8 +39,21 @@ pub(crate) struct Configuration {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Work {
-    Informer { mode: &'static str, handler: &'static str, handlers: u32, pods: u32 },
-    Queue { producers: u32, consumers: u32 },
+    Informer {
+        mode: &'static str,
+        handler: &'static str,
+        handlers: u32,
+        pods: u32,
+    },
+    /// Reads of a cache that has another index for them, which would cost something in other phases.
+    Reads {
+        mode: &'static str,
+        pods: u32,
+    },
+    Queue {
+        producers: u32,
+        consumers: u32,
+    },
 }
 
 impl Configuration {
@@ -54,6 +67,10 @@ impl Configuration {
         Self { driver, work: Work::Informer { mode, handler, handlers, pods } }
     }
 
+    pub(crate) const fn reads(driver: Driver, mode: &'static str, pods: u32) -> Self {
+        Self { driver, work: Work::Reads { mode, pods } }
+    }
+
     pub(crate) const fn queue(driver: Driver, producers: u32, consumers: u32) -> Self {
         Self { driver, work: Work::Queue { producers, consumers } }
     }
@@ -61,14 +78,14 @@ impl Configuration {
     /// How many pods the server must have; a queue needs no server.
     pub(crate) fn pods(&self) -> Option<u32> {
         match self.work {
-            Work::Informer { pods, .. } => Some(pods),
+            Work::Informer { pods, .. } | Work::Reads { pods, .. } => Some(pods),
             Work::Queue { .. } => None,
         }
     }
 
     pub(crate) fn mode(&self) -> &'static str {
         match self.work {
-            Work::Informer { mode, .. } => mode,
+            Work::Informer { mode, .. } | Work::Reads { mode, .. } => mode,
             Work::Queue { .. } => "queue",
         }
     }
@@ -79,6 +96,9 @@ impl fmt::Display for Configuration {
         match self.work {
             Work::Informer { mode, handler, handlers, pods } => {
                 write!(f, "{} {mode}, {handlers} x {handler}, {} pods", self.driver, thousands(pods.into()))
+            }
+            Work::Reads { mode, pods } => {
+                write!(f, "{} {mode}, reads, {} pods", self.driver, thousands(pods.into()))
             }
             Work::Queue { producers, consumers } => {
                 write!(f, "{} queue, {producers} producers, {consumers} consumers", self.driver)
@@ -105,20 +125,10 @@ const RATED_EVENTS: u32 = 10_000;
 impl Task {
     pub(crate) fn arguments(&self, server: &str) -> Vec<String> {
         let words: Vec<String> = match self.configuration.work {
-            Work::Informer { mode, handler, handlers, pods } => [
-                ("server", server.to_owned()),
-                ("mode", mode.to_owned()),
-                ("handler", handler.to_owned()),
-                ("handlers", handlers.to_string()),
-                ("phases", self.phases.to_owned()),
-                ("events", self.count.to_string()),
-                ("over", OVER.min(pods).to_string()),
-                ("rate", RATE.to_string()),
-                ("rated-events", RATED_EVENTS.to_string()),
-            ]
-            .into_iter()
-            .flat_map(|(name, value)| [format!("--{name}"), value])
-            .collect(),
+            Work::Informer { mode, handler, handlers, pods } => {
+                self.informer_arguments(server, mode, handler, handlers, pods)
+            }
+            Work::Reads { mode, pods } => self.informer_arguments(server, mode, "keys", 1, pods),
             Work::Queue { producers, consumers } => {
                 [("producers", producers), ("consumers", consumers), ("items", self.count)]
                     .into_iter()
@@ -127,10 +137,27 @@ impl Task {
             }
         };
         let command = match self.configuration.work {
-            Work::Informer { .. } => "informer",
+            Work::Informer { .. } | Work::Reads { .. } => "informer",
             Work::Queue { .. } => "queue",
         };
         std::iter::once(command.to_owned()).chain(words).collect()
+    }
+
+    fn informer_arguments(&self, server: &str, mode: &str, handler: &str, handlers: u32, pods: u32) -> Vec<String> {
+        [
+            ("server", server.to_owned()),
+            ("mode", mode.to_owned()),
+            ("handler", handler.to_owned()),
+            ("handlers", handlers.to_string()),
+            ("phases", self.phases.to_owned()),
+            ("events", self.count.to_string()),
+            ("over", OVER.min(pods).to_string()),
+            ("rate", RATE.to_string()),
+            ("rated-events", RATED_EVENTS.to_string()),
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [format!("--{name}"), value])
+        .collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::bounds::bounds;
 use crate::configuration::{Driver, thousands};
-use crate::plan::{PODS, Peer};
+use crate::plan::{DECODE_PODS, PODS, Peer};
 use crate::results::Results;
 use crate::rows::{Row, main_rows, rows_ahead};
 use crate::tables::tables;
@@ -60,7 +60,7 @@ fn targets(text: &mut String, results: &Results) {
         let _ = write!(text, " {} |", peer.name());
     }
     let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(Peer::ALL.len()));
-    for row in main_rows(PODS, PODS).into_iter().chain(rows_ahead(PODS)) {
+    for row in main_rows(PODS, DECODE_PODS).into_iter().chain(rows_ahead(PODS)) {
         target(text, results, &row);
     }
 }

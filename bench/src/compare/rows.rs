@@ -3,7 +3,7 @@
 use crate::configuration::Configuration;
 use crate::configuration::Driver::{ClientGo, Watchkeeper};
 use crate::figures::Measured;
-use crate::plan::{Peer, ours, ours_decode};
+use crate::plan::{Peer, ours, ours_decode, reads_of_ours};
 use crate::results::{Better, Results};
 
 /// How a figure is written.
@@ -137,8 +137,11 @@ pub(crate) fn rows_ahead(pods: u32) -> Vec<Row> {
         figure,
         unit,
         better: Better::Less,
-        ours: ours(pods),
-        peers: Peer::ALL.map(|peer| (peer, peer.keys(pods).into(), 1.0)).into(),
+        ours: if figure.starts_with("reads") { reads_of_ours() } else { ours(pods) },
+        peers: match figure.starts_with("reads") {
+            true => [Peer::ClientGoProtobuf, Peer::KubeRs].map(|peer| (peer, vec![peer.reads()], 1.0)).into(),
+            false => Peer::ALL.map(|peer| (peer, peer.keys(pods).into(), 1.0)).into(),
+        },
     });
     let queues = [("work queue, 1 producer, 1 consumer", 1), ("work queue, 4 producers, 4 consumers", 4)];
     let queues = queues.map(|(title, threads)| Row {
