@@ -17,7 +17,11 @@ use super::splice;
 pub(crate) struct Dictionary {
     encoder: CDict<'static>,
     decoder: DDict<'static>,
+    is_trained: bool,
 }
+
+/// What zstd's trainer makes begins with this.
+const TRAINED: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
 /// How hard zstd tries where there is no dictionary.
 const PLAIN_LEVEL: i32 = 3;
@@ -25,7 +29,13 @@ const PLAIN_LEVEL: i32 = 3;
 impl Dictionary {
     /// A dictionary of these bytes: parts of objects, or what zstd's trainer made of them.
     pub(crate) fn new(content: &[u8], level: i32) -> Option<Self> {
-        Some(Self { encoder: CDict::try_create(content, level)?, decoder: DDict::try_create(content)? })
+        let (encoder, decoder) = (CDict::try_create(content, level)?, DDict::try_create(content)?);
+        Some(Self { encoder, decoder, is_trained: content.starts_with(&TRAINED) })
+    }
+
+    /// zstd's trainer has made it, and not just parts of objects.
+    pub(crate) fn is_trained(&self) -> bool {
+        self.is_trained
     }
 
     /// What it takes to unpack: its content, and a little more.

@@ -12,6 +12,8 @@ use super::ready::{Holder, Ticket};
 /// One item.
 pub(super) struct Node<T> {
     pub(super) item: T,
+    /// Kept, because an item is mostly a pointer, and what it points to is far away when it is forgotten.
+    hash: u64,
     /// Whose it is, where tenants take turns.
     pub(super) tenant: u64,
     /// The numbers of its tickets, for its place and its age, while it can be taken; zero if it cannot.
@@ -60,7 +62,7 @@ impl<T: Eq + Hash> Table<T> {
     pub(super) fn place_of(&mut self, item: T, tenant: u64) -> (Option<u32>, Option<T>) {
         let hash = self.hasher.hash_one(&item);
         let chunks = &self.chunks;
-        let is_it = |at: &u32| node(chunks, *at).is_some_and(|node| node.item == item);
+        let is_it = |at: &u32| node(chunks, *at).is_some_and(|node| node.hash == hash && node.item == item);
         if let Some(at) = self.places.find(hash, is_it) {
             return (Some(*at), Some(item));
         }
@@ -73,6 +75,7 @@ impl<T: Eq + Hash> Table<T> {
         };
         self.chunks[at as usize / CHUNK][at as usize % CHUNK] = Some(Node {
             item,
+            hash,
             tenant,
             ready: 0,
             age: 0,
@@ -85,8 +88,8 @@ impl<T: Eq + Hash> Table<T> {
             processing: false,
             again: None,
         });
-        let (chunks, hasher) = (&self.chunks, &self.hasher);
-        let rehash = |at: &u32| node(chunks, *at).map_or(0, |node| hasher.hash_one(&node.item));
+        let chunks = &self.chunks;
+        let rehash = |at: &u32| node(chunks, *at).map_or(0, |node| node.hash);
         self.places.insert_unique(hash, at, rehash);
         (Some(at), None)
     }
@@ -118,8 +121,7 @@ impl<T: Eq + Hash> Table<T> {
     /// Forgets an item of which nothing is to be remembered. It is given back, to be dropped without a lock.
     pub(super) fn forget_if_over(&mut self, at: u32) -> Option<T> {
         let over = self.place_mut(at)?.take_if(|node| node.is_over())?;
-        let hash = self.hasher.hash_one(&over.item);
-        if let Ok(entry) = self.places.find_entry(hash, |place| *place == at) {
+        if let Ok(entry) = self.places.find_entry(over.hash, |place| *place == at) {
             entry.remove();
         }
         self.free.push(at);
