@@ -38,7 +38,8 @@ pub trait ReflectorStore: Send + Sync {
     fn version_moved(&self, _version: &ResourceVersion) {}
 
     /// More changes are at hand, and follow at once (`true`); or there are none for now (`false`). Between the two, who waits
-    /// for changes need not be woken for each. Every `true` is followed by a `false`, after a few dozen changes at most.
+    /// for changes need not be woken for each. Every `true` is followed by a `false`, after some hundred changes at most, and
+    /// before a list, whatever becomes of the watch.
     fn more_to_come(&self, _more: bool) {}
 }
 

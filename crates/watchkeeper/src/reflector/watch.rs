@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::retry::RetryWithDeadline;
 use super::status::Phase;
-use super::{Failure, Reason, Reflector};
+use super::{Failure, Reason, Reflector, ReflectorStore};
 use crate::metrics::InformerMetrics;
 use crate::source::{Bookmark, ListOptions, WatchEvent, WatchStream, later};
 use crate::{BadObject, Error, ErrorKind, ResourceVersion, defaults};
@@ -213,20 +213,18 @@ impl Reflector {
 
     /// Writes the events of a watch into the store until it ends.
     async fn follow(&mut self, watch: &mut OpenWatch) -> End {
-        let end = self.follow_events(watch).await;
-        self.store.more_to_come(false);
-        end
-    }
-
-    async fn follow_events(&mut self, watch: &mut OpenWatch) -> End {
-        let mut said_more = false;
+        let mut at_hand = AtHand { store: self.store.clone(), more: false };
         loop {
+            // Without a budget nothing below is polled, and this would go to sleep with its word out.
+            if !tokio::task::coop::has_budget_remaining() {
+                at_hand.say(false);
+            }
             let (deadline, stale_at) = (watch.deadline, watch.stale_at());
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
                 // Polled when no event is at hand.
-                never = poll_fn(|_| self.no_more_for_now(&mut said_more)) => match never {},
+                never = poll_fn(|_| at_hand.nothing()) => match never {},
                 () = sleep_until(deadline) => return End::TimedOut,
                 () = sleep_until(stale_at.unwrap_or(deadline)), if stale_at.is_some() => {
                     match self.race(watch).await {
@@ -250,9 +248,7 @@ impl Reflector {
             if event.is_ok() {
                 self.status.contact();
             }
-            if !std::mem::replace(&mut said_more, true) {
-                self.store.more_to_come(true);
-            }
+            at_hand.say(true);
             let end = match event {
                 Ok(Some(event)) => self.apply(watch, event),
                 Ok(None) => Some(End::Closed),
@@ -263,13 +259,6 @@ impl Reflector {
                 return end;
             }
         }
-    }
-
-    fn no_more_for_now(&self, said_more: &mut bool) -> Poll<Infallible> {
-        if std::mem::take(said_more) {
-            self.store.more_to_come(false);
-        }
-        Poll::Pending
     }
 
     /// The watch is silent. Opens a second one at the same version, and waits for either to deliver. Nothing of the
@@ -403,6 +392,31 @@ impl Reflector {
     }
 }
 
+/// Tells the store whether more is at hand. However it ends, its last word is no: a watch may be dropped at any time.
+struct AtHand {
+    store: Arc<dyn ReflectorStore>,
+    more: bool,
+}
+
+impl AtHand {
+    fn say(&mut self, more: bool) {
+        if std::mem::replace(&mut self.more, more) != more {
+            self.store.more_to_come(more);
+        }
+    }
+
+    fn nothing(&mut self) -> Poll<Infallible> {
+        self.say(false);
+        Poll::Pending
+    }
+}
+
+impl Drop for AtHand {
+    fn drop(&mut self) {
+        self.say(false);
+    }
+}
+
 impl OpenWatch {
     /// The next event, and a note of when it came. May be dropped and called again.
     pub(super) async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
@@ -462,5 +476,101 @@ impl OpenWatch {
     fn stale_at(&self) -> Option<Instant> {
         let silence = (self.longest_gap * defaults::STALE_FACTOR).max(defaults::STALE_FLOOR);
         (self.bookmarks >= 2).then(|| self.last_arrival + silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+    use tokio::time::timeout;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{Object, ObjectKey, Relister, Replacement, Scripted, ScriptedList, ScriptedWatch};
+
+    fn pod(version: usize) -> Object {
+        Object::from_json(format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#)).expect("an object")
+    }
+
+    /// A watch with all of this at hand, when another list may be asked for.
+    fn busy(changes: usize) -> Scripted {
+        let begin = ScriptedWatch::new().wait(Duration::from_secs(2));
+        let watch = (0..changes).fold(begin, |watch, number| watch.modified(pod(11 + number)));
+        Scripted::new().answer_list(ScriptedList::new("10", [pod(10)])).answer_watch(watch.hang())
+    }
+
+    #[derive(Default)]
+    struct Listener {
+        more: AtomicBool,
+        unheard: AtomicUsize,
+        most_unheard: AtomicUsize,
+        changes: AtomicUsize,
+        /// Asks for a list in the middle of the watch, and hears what was said last when it comes.
+        relister: Mutex<Option<Relister>>,
+        more_at_list: AtomicBool,
+    }
+
+    impl ReflectorStore for Arc<Listener> {
+        fn add(&self, object: Object) -> Result<(), Error> {
+            self.update(object)
+        }
+
+        fn update(&self, _: Object) -> Result<(), Error> {
+            let unheard = self.unheard.fetch_add(1, SeqCst) + 1;
+            self.most_unheard.fetch_max(unheard, SeqCst);
+            if self.changes.fetch_add(1, SeqCst) == 200
+                && let Some(relister) = self.relister.lock().expect("not poisoned").as_ref()
+            {
+                relister.relist();
+            }
+            Ok(())
+        }
+
+        fn delete(&self, _: &ObjectKey, _: Option<Object>) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn replace(&self, _: Replacement) -> Result<(), Error> {
+            self.more_at_list.fetch_or(self.more.load(SeqCst), SeqCst);
+            Ok(())
+        }
+
+        fn more_to_come(&self, more: bool) {
+            self.more.store(more, SeqCst);
+            if !more {
+                self.unheard.store(0, SeqCst);
+            }
+        }
+    }
+
+    async fn run(mut reflector: Reflector) {
+        let token = CancellationToken::new();
+        let _ = timeout(Duration::from_secs(9), reflector.list_and_watch(&token)).await;
+    }
+
+    /// Who waits for changes would else sleep for as long as they do not stop.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_always_has_more_is_heard_all_the_same() {
+        let listener = Arc::new(Listener::default());
+        run(Reflector::new(busy(1_000), listener.clone())).await;
+        assert_eq!(listener.changes.load(SeqCst), 1_000);
+        let most = listener.most_unheard.load(SeqCst);
+        assert!((2..=128).contains(&most), "{most}");
+        assert!(!listener.more.load(SeqCst));
+    }
+
+    /// What follows is not held back: nothing may come behind it for long.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_dropped_for_a_list_leaves_nothing_to_come() {
+        let listener = Arc::new(Listener::default());
+        let source = busy(1_000).answer_list(ScriptedList::new("2000", [pod(2_000)]));
+        let reflector = Reflector::new(source.clone(), listener.clone());
+        *listener.relister.lock().expect("not poisoned") = Some(reflector.relister());
+        run(reflector).await;
+        assert_eq!(source.lists().len(), 2);
+        assert!(listener.changes.load(SeqCst) < 1_000, "the watch was dropped while it had more");
+        assert!(!listener.more_at_list.load(SeqCst));
     }
 }
