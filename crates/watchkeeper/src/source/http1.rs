@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::{BoxFuture, Fuse, FusedFuture as _, FutureExt as _};
 use http::uri::{PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body::{Body as _, Frame, SizeHint};
@@ -24,6 +24,7 @@ use hyper::client::conn::http1;
 use kube_client::Config;
 use kube_client::client::Body;
 use tokio::runtime::Handle;
+use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
@@ -133,32 +134,33 @@ fn host(url: &Uri) -> Option<HeaderValue> {
 /// A connection that goes on when it is polled.
 struct Connection {
     sender: http1::SendRequest<Body>,
-    driver: BoxFuture<'static, hyper::Result<()>>,
+    /// It may end within any poll, and hyper's panics at the next if another protocol has taken over.
+    driver: Fuse<BoxFuture<'static, hyper::Result<()>>>,
 }
 
 impl Connection {
     async fn open(io: Io) -> Result<Self, Error> {
         let opened = http1::handshake(io).await;
         let (sender, driver) = opened.map_err(|error| Error::transport(ErrorKind::Connect, &error))?;
-        Ok(Self { sender, driver: driver.with_upgrades().boxed() })
+        Ok(Self { sender, driver: driver.with_upgrades().boxed().fuse() })
     }
 
     /// It can take a request at once: the server has not hung up, and the last answer is over.
     async fn is_ready(&mut self) -> bool {
-        std::future::poll_fn(|cx| {
-            let is_over = self.driver.poll_unpin(cx).is_ready();
-            Poll::Ready(!is_over && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(()))))
-        })
+        // Who has used up its budget would be told that nothing has come, and take a dead connection for a live one.
+        unconstrained(std::future::poll_fn(|cx| {
+            let _ = self.driver.poll_unpin(cx);
+            Poll::Ready(!self.driver.is_terminated() && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(()))))
+        }))
         .await
     }
 
     /// Sends a request. With the error comes the request if not a byte of it has left.
     async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>, (Error, Option<Request<Body>>)> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        let mut is_over = false;
         let answered = std::future::poll_fn(|cx| {
             // How the connection ended is told to the request.
-            is_over = is_over || self.driver.poll_unpin(cx).is_ready();
+            let _ = self.driver.poll_unpin(cx);
             answer.as_mut().poll(cx)
         });
         answered.await.map_err(|mut error| {
@@ -171,7 +173,9 @@ impl Connection {
     fn driven(self, response: Response<Incoming>, pool: Arc<Pool>) -> Response<DrivenBody> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It belongs to somebody else now (kube's `exec`, say), who gets it from hyper's hands.
-            pool.runtime.spawn(self.driver);
+            if !self.driver.is_terminated() {
+                pool.runtime.spawn(self.driver);
+            }
             return response.map(|body| DrivenBody { body, connection: None, pool });
         }
         response.map(|body| DrivenBody { body, connection: Some(self), pool })
@@ -240,6 +244,7 @@ mod tests {
     use kube_client::Client;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
     use tokio::sync::mpsc::UnboundedReceiver;
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
     use tokio::time::sleep;
 
     use super::super::client::{ClientOptions, client_over};
@@ -404,5 +409,33 @@ mod tests {
         stream.write_all(b"pong").await.unwrap();
         upgraded.read_exact(&mut heard).await.unwrap();
         assert_eq!(&heard, b"pong");
+    }
+
+    /// It is over as soon as its answer is there, and is not asked to go on.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_taken_over_at_once_is_not_driven_on() {
+        let (client, mut connections) = connected();
+        let switching = b"HTTP/1.1 101 Switching Protocols\r\n\r\nmore";
+        let tasks = || Handle::current().metrics().num_alive_tasks();
+        let before = tasks();
+        let (body, _stream) = ask_anew(&client, &mut connections, switching).await;
+        drop(body);
+        assert_eq!(tasks(), before, "nobody has to drive it");
+        let (body, _another) = ask_anew(&client, &mut connections, HELLO).await;
+        assert_eq!(read(body).await, "hello");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_connection_is_recognised_by_whoever_has_no_budget_left() {
+        let (connector, mut connections) = network();
+        let io = connector.oneshot(Uri::from_static("http://cluster.test")).await.unwrap();
+        let mut connection = Connection::open(Box::new(io)).await.unwrap();
+        let server = connections.recv().await.unwrap();
+        assert!(connection.is_ready().await);
+        drop(server);
+        while has_budget_remaining() {
+            consume_budget().await;
+        }
+        assert!(!connection.is_ready().await);
     }
 }
