@@ -133,6 +133,7 @@ impl Spliced {
             let is_small = splice::cut(body, json, base.size() / 2, out);
             let spliced = is_small.then(|| Self(ThinArc::from_header_and_slice(base.clone(), out)));
             body.shrink_to(LARGEST_SCRATCH);
+            out.shrink_to(LARGEST_SCRATCH);
             spliced
         })
     }

@@ -12,6 +12,7 @@ mod task;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::coop::consume_budget;
 
@@ -149,16 +150,25 @@ impl Packer {
         }
     }
 
-    /// Tells the task, and starts one if there is none: that takes a runtime, and the task ends with the runtime's end.
+    /// Tells the task, and starts one if there is none: that takes a runtime, and the task ends with the runtime's end. Who
+    /// drops a stream may be outside of any, and then nothing more is packed.
     fn tell(&self, outbox: &mut Outbox, message: Message) {
         let Shared { sample, known, status, .. } = &*self.0;
-        let sender = outbox.sender.take().filter(|sender| !sender.is_closed()).unwrap_or_else(|| {
-            let (sender, messages) = mpsc::unbounded_channel();
-            tokio::spawn(Task::new(messages, known.clone(), status.clone(), *sample).run());
-            sender
-        });
-        let _ = sender.send(message);
-        outbox.sender = Some(sender);
+        if outbox.sender.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
+            outbox.sender = Handle::try_current().ok().map(|runtime| {
+                let (sender, messages) = mpsc::unbounded_channel();
+                runtime.spawn(Task::new(messages, known.clone(), status.clone(), *sample).run());
+                sender
+            });
+        }
+        let untold = match &outbox.sender {
+            Some(sender) => sender.send(message).err().map(|error| error.0),
+            None => Some(message),
+        };
+        if let Some(Message::Fresh(objects)) = untold {
+            // They stay raw, but not where they were read.
+            objects.iter().filter_map(|fresh| fresh.object.upgrade()).for_each(|object| object.own_body());
+        }
     }
 }
 

@@ -587,3 +587,23 @@ fn hostile(random: &mut fastrand::Rng, number: usize) -> String {
         escaped(&format!("o{short}"))
     )
 }
+
+/// Whoever drops a stream flushes, and may do so when the runtime is gone.
+#[test]
+fn outside_of_a_runtime_nothing_is_packed_and_nothing_breaks() {
+    let packer = Packer::new(MAX_RAW_BYTES, None);
+    let read = bytes::Bytes::from(with_payload("a", 1, &noise(1, 100)).json().expect("raw").to_vec());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let object = Object::from_json(read.clone()).expect("an object");
+    runtime.block_on(packer.admit(&object, None));
+    packer.flush();
+    assert!(object.raw().is_some());
+    drop(object);
+    assert!(read.is_unique(), "it is not kept where it was read");
+    runtime.block_on(async { packer.list_ended() });
+    drop(runtime);
+    let object = with_payload("b", 1, "");
+    let another = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    another.block_on(packer.admit(&object, None));
+    packer.flush();
+}
