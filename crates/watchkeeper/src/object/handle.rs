@@ -45,6 +45,8 @@ struct State {
 enum Body {
     /// The JSON that the server sent. (In a box, because nearly all objects of a cache are packed.)
     Raw(Box<Bytes>),
+    /// The same, in the buffer that it was read into, until it is packed: who keeps it keeps all that was read with it.
+    Lent(Box<Bytes>),
     Packed(Packed),
     /// What differs from an earlier state.
     Spliced(Spliced),
@@ -58,7 +60,7 @@ impl Body {
 
     fn size(&self) -> usize {
         match self {
-            Self::Raw(bytes) => bytes.len(),
+            Self::Raw(bytes) | Self::Lent(bytes) => bytes.len(),
             Self::Packed(packed) => packed.size(),
             Self::Spliced(spliced) => spliced.size(),
         }
@@ -67,7 +69,7 @@ impl Body {
     /// Its size, and what is needed to know where it is.
     fn memory(&self) -> usize {
         match self {
-            Self::Raw(bytes) => size_of::<Bytes>() + bytes.len(),
+            Self::Raw(bytes) | Self::Lent(bytes) => size_of::<Bytes>() + bytes.len(),
             Self::Packed(packed) => packed.memory(),
             Self::Spliced(spliced) => spliced.memory(),
         }
@@ -114,9 +116,21 @@ impl Object {
     /// both in front, as events of a watch do; nothing else is touched. Of a [table](crate::ListWatch::table), the object's
     /// row: `{"cells":[..],"object":{..}}`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
-        // Not under the lock.
-        let unpacked = match self.body() {
-            Body::Raw(bytes) => return Ok(*bytes),
+        match self.body() {
+            Body::Lent(bytes) => Ok(Bytes::copy_from_slice(&bytes)),
+            body => self.unpacked(body),
+        }
+    }
+
+    /// The same, for those who do not keep it.
+    fn json_for_now(&self) -> Result<Bytes, DecodeError> {
+        self.unpacked(self.body())
+    }
+
+    /// Not under the lock.
+    fn unpacked(&self, body: Body) -> Result<Bytes, DecodeError> {
+        let unpacked = match body {
+            Body::Raw(bytes) | Body::Lent(bytes) => return Ok(*bytes),
             Body::Packed(packed) => packed.unpack(),
             Body::Spliced(spliced) => spliced.unpack(),
         };
@@ -126,7 +140,7 @@ impl Object {
     /// Decodes the body into `K`: the object's type, or any struct with those of its fields that matter. Decodes anew
     /// each time; [`typed`](Self::typed) makes a handle that remembers.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K, DecodeError> {
-        let json = self.json()?;
+        let json = self.json_for_now()?;
         // The path is looked for only when it is needed: following it costs as much as the decoding.
         serde_json::from_slice(&json).or_else(|_| {
             let mut deserializer = serde_json::Deserializer::from_slice(&json);
@@ -156,12 +170,18 @@ impl Object {
         let header: RawHeader<'_> = serde_json::from_slice(&json).map_err(|_| malformed("it is not JSON"))?;
         match header.problem() {
             Some(problem) => Err(malformed(problem)),
-            None => Ok(Self::from_parts(&header, json.clone(), body_hash(&*json), None)),
+            None => Ok(Self::from_parts(&header, Body::Raw(Box::new(json.clone())), body_hash(&*json), None)),
         }
     }
 
-    /// Makes the handle. The header has no [problem](RawHeader::problem).
-    pub(crate) fn from_parts(header: &RawHeader<'_>, json: Bytes, hash: u64, sets: Option<&mut LabelSets>) -> Self {
+    /// Makes the handle of an object that was read. If it is `lent`, the body may be a part of all that was read with it, and
+    /// is packed or [owned](Self::own_body) soon. The header has no [problem](RawHeader::problem).
+    pub(crate) fn read(header: &RawHeader<'_>, json: Bytes, lent: bool, hash: u64, sets: &mut LabelSets) -> Self {
+        let json = Box::new(json);
+        Self::from_parts(header, if lent { Body::Lent(json) } else { Body::Raw(json) }, hash, Some(sets))
+    }
+
+    fn from_parts(header: &RawHeader<'_>, body: Body, hash: u64, sets: Option<&mut LabelSets>) -> Self {
         let [namespace, name, uid, version] = [&header.namespace, &header.name, &header.uid, &header.resource_version]
             .map(|field| field.as_deref().unwrap_or_default());
         let (uid, version, deleting) = (uid.as_bytes(), version.as_bytes(), header.deleting);
@@ -174,12 +194,7 @@ impl Object {
             }
             None => (None, key(&labels::own(&header.labels))),
         };
-        Self(Arc::new(Inner {
-            key,
-            shared_labels,
-            hash,
-            state: Mutex::new(State { body: Body::Raw(Box::new(json)), extra: None }),
-        }))
+        Self(Arc::new(Inner { key, shared_labels, hash, state: Mutex::new(State { body, extra: None }) }))
     }
 
     /// The two are the same state of the same object: uid, version and body are equal. (A transform, say, can make two
@@ -210,7 +225,7 @@ impl Object {
     /// The body, if it is not packed.
     pub(crate) fn raw(&self) -> Option<Bytes> {
         match &self.state().body {
-            Body::Raw(bytes) => Some(Bytes::clone(bytes)),
+            Body::Raw(bytes) | Body::Lent(bytes) => Some(Bytes::clone(bytes)),
             Body::Packed(_) | Body::Spliced(_) => None,
         }
     }
@@ -218,7 +233,7 @@ impl Object {
     /// The body, if it is packed; if it is spliced, what onto. A later state may be spliced onto it.
     pub(crate) fn packed(&self) -> Option<Packed> {
         match &self.state().body {
-            Body::Raw(_) => None,
+            Body::Raw(_) | Body::Lent(_) => None,
             Body::Packed(packed) => Some(packed.clone()),
             Body::Spliced(spliced) => Some(spliced.base().clone()),
         }
@@ -230,7 +245,7 @@ impl Object {
 
     /// Packs the body, or packs it anew, and gives the size that it has then. It stays as it is if that saves nothing.
     pub(crate) fn pack(&self, dictionary: Option<&Arc<Dictionary>>) -> usize {
-        let Ok(json) = self.json() else { return self.size() };
+        let Ok(json) = self.json_for_now() else { return self.size() };
         let body = match Packed::pack(&json, dictionary) {
             Some(packed) => Body::Packed(packed),
             // Kept with an old dictionary it would keep that alive.

@@ -96,7 +96,7 @@ impl Intake {
             Some(Row { cells, layout }) => (body_hash(&(layout, &*body)), table::body(cells, &body)),
         };
         let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
-        Object::from_parts(header, body, hash, Some(&mut labels))
+        Object::read(header, body, self.packs(), hash, &mut labels)
     }
 
     /// Lets a part of a list travel on.
