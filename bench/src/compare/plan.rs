@@ -83,7 +83,7 @@ impl Peer {
     fn events(self) -> u32 {
         match self {
             Self::ClientGoProtobuf => 100_000,
-            Self::ClientGoJson => 10_000,
+            Self::ClientGoJson => 5_000,
             Self::KubeRs => 20_000,
         }
     }
@@ -119,13 +119,13 @@ pub(crate) fn full() -> Vec<Task> {
     ];
     let more_of_ours = [("packed", "decode"), ("packed", "seven"), ("raw", "keys"), ("decoded", "keys")];
     tasks.extend(more_of_ours.map(|(mode, handler)| {
-        task(Configuration::informer(Watchkeeper, mode, handler, 1, PODS), "sync,events", 100_000)
+        task(Configuration::informer(Watchkeeper, mode, handler, 1, DECODE_PODS), "sync,events", 50_000)
     }));
     for peer in Peer::ALL {
         let events = peer.events();
         // Its first mode is the faster one, but for memory.
         let [list, stream] = peer.keys(PODS);
-        tasks.extend([task(list, ALL_PHASES, events), task(stream, "sync,events", events)]);
+        tasks.extend([task(list, "sync,events,latency", events), task(stream, "sync,events", events)]);
         tasks.extend(peer.decode(DECODE_PODS).map(|one| task(one, "sync,events", events)));
         let ten = Configuration::informer(peer.driver(), peer.modes()[0], "keys", 10, DECODE_PODS);
         tasks.push(task(ten, "sync,events", events));

@@ -143,7 +143,7 @@ pub const TRAINED_DICTIONARY_MAX: usize = 64 << 10;
 /// zstd's level with a dictionary of whole objects. Higher ones take more memory than they save.
 pub const RAW_DICTIONARY_LEVEL: i32 = 1;
 /// zstd's level with a trained dictionary.
-pub const TRAINED_DICTIONARY_LEVEL: i32 = 1;
+pub const TRAINED_DICTIONARY_LEVEL: i32 = 3;
 /// How much smaller a new dictionary must make objects to replace the one in use.
 pub const DICTIONARY_GAIN: f64 = 0.1;
 /// Another dictionary is tried when the last objects are this many times as large as when it was made...

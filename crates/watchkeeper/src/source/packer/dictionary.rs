@@ -67,8 +67,8 @@ pub(super) struct Better {
     pub(super) mean: usize,
 }
 
-/// Looks for a dictionary that is a tenth better than `current` on objects that it has not seen, or faster and no worse.
-/// Takes tenths of a second.
+/// Looks for a dictionary that is a tenth better than `current` on objects that it has not seen, or faster and hardly
+/// worse. Takes tenths of a second.
 pub(super) fn find_better(sample: &[Bytes], size: usize, current: &Arc<Dictionary>) -> Option<Better> {
     let half = |odd| -> Vec<Bytes> { sample.iter().skip(odd).step_by(2).cloned().collect() };
     let (seen, unseen) = (half(0), half(1));
@@ -80,8 +80,8 @@ pub(super) fn find_better(sample: &[Bytes], size: usize, current: &Arc<Dictionar
     let best = rated.min_by_key(|rated| worth(&rated.dictionary, rated.mean))?;
     let mean = mean_packed(&unseen, current);
     let is_faster = best.dictionary.is_trained() && !current.is_trained();
-    let limit = if is_faster { mean } else { (mean as f64 * (1.0 - DICTIONARY_GAIN)) as usize };
-    (best.mean <= limit).then_some(best)
+    let gain = if is_faster { 0.0 } else { DICTIONARY_GAIN };
+    (worth(&best.dictionary, best.mean) as f64 <= worth(current, mean) as f64 * (1.0 - gain)).then_some(best)
 }
 
 /// What to compare dictionaries by. A trained one may be a little worse: with it zstd needs half the time, since it knows how
