@@ -149,8 +149,11 @@ fn wait(child: &mut Child, at_most: Duration) -> Result<std::process::ExitStatus
 mod tests {
     use super::*;
 
-    /// A driver that is a shell.
+    /// A driver that is a shell. One at a time: a process that is started while the file is written keeps it open for a
+    /// moment, and a file that is open for writing cannot be run.
     fn driven(script: &str) -> Result<Figures, String> {
+        static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("watchkeeper-compare-{}-{}", std::process::id(), script.len()));
         std::fs::create_dir_all(&folder).unwrap();
         let program = folder.join("driver");
