@@ -32,7 +32,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything: writes RESULTS.md and plots. About an hour
+    /// Everything: writes RESULTS.md and plots. Perhaps half an hour
     Full {
         /// How often each configuration runs; an odd number has a median that was measured
         #[arg(long, default_value_t = 3)]

@@ -1,8 +1,7 @@
 //! A connection for each request.
 //!
 //! hyper-util's pooling client gives every connection a task of its own, and hands each piece of an answer from that task
-//! to its reader: at full speed two wake-ups for every event of a watch, which cost more than all the rest that happens
-//! to it. So here no connection has a task. Whoever reads the body of an answer drives the connection that it comes over,
+//! to its reader: two wake-ups for every event of a watch. So here no connection has a task. Whoever reads the body of an answer drives the connection that it comes over,
 //! and a piece is handed on within one poll.
 //!
 //! A connection whose answer was read to its end waits for the next request. Nobody looks at it meanwhile: that the server
