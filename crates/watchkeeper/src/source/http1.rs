@@ -1,8 +1,8 @@
 //! A connection for each request.
 //!
 //! hyper-util's pooling client gives every connection a task of its own, and hands each piece of an answer from that task
-//! to its reader: two wake-ups for every event of a watch. So here no connection has a task. Whoever reads the body of an answer drives the connection that it comes over,
-//! and a piece is handed on within one poll.
+//! to its reader: two wake-ups for every event of a watch. So here no connection has a task. Whoever reads the body of an
+//! answer drives the connection that it comes over, and a piece is handed on within one poll.
 //!
 //! A connection whose answer was read to its end waits for the next request. Nobody looks at it meanwhile: that the server
 //! has hung up is found out when it is next needed, and a request of which nothing was sent goes to another one. A request
