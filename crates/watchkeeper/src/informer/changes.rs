@@ -3,15 +3,9 @@
 //! What the processor applies at once is one [`Changes`], shared by all handlers: each reads through it at its own pace. So
 //! telling a handler costs one pointer for a batch, and a list of a hundred thousand objects enters a buffer as one.
 //!
-//! Handlers of one event also share what one of them decodes. That is kept here, but only for what is new: if one handler
-//! decodes everything and another lags behind by ten thousand events, ten thousand decoded objects would wait with them.
-//! [`Recent`] lets go of what is older than the last [`SHARED_DECODES`](crate::defaults::SHARED_DECODES) events, and a
-//! handler that comes that late decodes again.
+//! Handlers of one event also share what one of them decodes: see [`Shared`].
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-use crate::defaults::SHARED_DECODES;
+use super::shared_decodes::{Memos, Shared};
 use crate::object::Memo;
 use crate::{Cached, Cause, Event, Object};
 
@@ -76,27 +70,17 @@ impl Change {
     }
 }
 
-/// Memos of both ends of a change.
-pub(super) type Memos = (Option<Arc<Memo>>, Option<Arc<Memo>>);
-
 /// Changes that were applied at once, in the order in which they are told.
 pub(super) struct Changes {
     items: Vec<Change>,
     unchanged: usize,
-    decodes: Mutex<Decodes>,
-}
-
-/// What handlers have been given, so that others are given the same: a window of a few around those that are ahead.
-#[derive(Default)]
-struct Decodes {
-    window: VecDeque<(usize, Memos)>,
-    over: bool,
+    shared: Shared,
 }
 
 impl Changes {
-    pub(super) fn new(items: Vec<Change>) -> Self {
+    pub(super) fn new(items: Vec<Change>, shared: Shared) -> Self {
         let unchanged = items.iter().filter(|change| change.unchanged).count();
-        Self { items, unchanged, decodes: Mutex::default() }
+        Self { items, unchanged, shared }
     }
 
     pub(super) fn items(&self) -> &[Change] {
@@ -111,59 +95,6 @@ impl Changes {
     /// The event at a place, with objects that are shared with the others who are told of it.
     pub(super) fn event<K>(&self, at: usize) -> Option<Event<K>> {
         let change = &self.items[at];
-        change.event(self.memos(at, change))
-    }
-
-    fn memos(&self, at: usize, change: &Change) -> Memos {
-        let mut decodes = self.decodes();
-        if let Some((_, memos)) = decodes.window.iter().rev().find(|(known, _)| *known == at) {
-            return memos.clone();
-        }
-        let memos = change.memos();
-        let mut gone = None;
-        if !decodes.over {
-            if decodes.window.len() == SHARED_DECODES {
-                gone = decodes.window.pop_front();
-            }
-            decodes.window.push_back((at, memos.clone()));
-        }
-        drop(decodes);
-        drop(gone);
-        memos
-    }
-
-    fn let_go(&self) {
-        let mut decodes = self.decodes();
-        decodes.over = true;
-        let window = std::mem::take(&mut decodes.window);
-        drop(decodes);
-        drop(window);
-    }
-
-    fn decodes(&self) -> MutexGuard<'_, Decodes> {
-        self.decodes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The last changes, of which decoded objects are shared.
-#[derive(Default)]
-pub(super) struct Recent {
-    changes: VecDeque<(Weak<Changes>, usize)>,
-    total: usize,
-}
-
-impl Recent {
-    /// These are the newest now.
-    pub(super) fn push(&mut self, changes: &Arc<Changes>) {
-        let size = changes.items.len().min(SHARED_DECODES);
-        self.changes.push_back((Arc::downgrade(changes), size));
-        self.total += size;
-        while self.total > SHARED_DECODES && self.changes.len() > 1 {
-            let Some((oldest, size)) = self.changes.pop_front() else { break };
-            self.total -= size;
-            if let Some(oldest) = oldest.upgrade() {
-                oldest.let_go();
-            }
-        }
+        change.event(self.shared.memos(at, || change.memos()))
     }
 }

@@ -58,6 +58,7 @@ mod processor;
 mod run;
 mod sample;
 mod shared;
+mod shared_decodes;
 mod sieve;
 mod status;
 mod stream;

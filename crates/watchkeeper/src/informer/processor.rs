@@ -17,9 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hashbrown::HashSet;
 use tokio::time::Instant;
 
-use super::changes::{Change, Changes, Recent};
+use super::changes::{Change, Changes};
 use super::flag::Flag;
 use super::listener::Listener;
+use super::shared_decodes::Places;
 use crate::queue::{Batch, Delta, Deltas, Entry, ReplacedAll};
 use crate::store::PartitionVersions;
 use crate::{Cause, Indexer, Object, ObjectKey, Operation, ResourceVersion, Snapshot};
@@ -40,7 +41,7 @@ pub(super) struct Processor {
 struct Hub {
     listeners: Vec<Arc<Listener>>,
     synced: Vec<bool>,
-    recent: Recent,
+    places: Places,
     stopped: bool,
 }
 
@@ -54,7 +55,7 @@ impl Processor {
         versions: Option<Arc<PartitionVersions>>,
     ) -> Self {
         let synced = vec![false; namespaces.len()];
-        let hub = Hub { listeners: Vec::new(), synced, recent: Recent::default(), stopped: false };
+        let hub = Hub { listeners: Vec::new(), synced, places: Places::default(), stopped: false };
         Self {
             store,
             namespaces,
@@ -306,10 +307,8 @@ impl Hub {
         if changes.is_empty() || self.listeners.is_empty() {
             return;
         }
-        let changes = Arc::new(Changes::new(changes));
-        if self.listeners.len() > 1 {
-            self.recent.push(&changes);
-        }
+        let shared = self.places.take(changes.len(), self.listeners.len());
+        let changes = Arc::new(Changes::new(changes, shared));
         for listener in &self.listeners {
             listener.tell(&changes);
         }

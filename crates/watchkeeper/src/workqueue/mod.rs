@@ -28,6 +28,7 @@
 //! # }
 //! ```
 
+mod band;
 mod core;
 mod delaying;
 mod item;

@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use hashbrown::HashMap;
+use super::band::Band;
 
 /// An item's place in the table, and the number of its placing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,21 +39,26 @@ pub(super) struct Ready {
     /// Items.
     len: usize,
     max_age: u64,
-    /// The last one was taken because of its age.
+    /// Tenants take turns.
+    fair: bool,
+    /// The last one was taken out of turn, because of its age.
     aged_last: bool,
-}
-
-/// Items of one priority, by tenant; all are of one, if there is no fairness function.
-#[derive(Default)]
-struct Band {
-    lanes: HashMap<u64, VecDeque<Ticket>>,
-    /// Tenants with items, in the order of their turns.
-    turns: VecDeque<u64>,
+    /// A priority was raised: items of one priority need not stand in the order of their ages.
+    raised: bool,
 }
 
 impl Ready {
-    pub(super) fn new(max_age: u64) -> Self {
-        Self { bands: BTreeMap::new(), ages: VecDeque::new(), placed: 0, len: 0, max_age, aged_last: false }
+    pub(super) fn new(max_age: u64, fair: bool) -> Self {
+        Self {
+            bands: BTreeMap::new(),
+            ages: VecDeque::new(),
+            placed: 0,
+            len: 0,
+            max_age,
+            fair,
+            aged_last: false,
+            raised: false,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -71,28 +76,29 @@ impl Ready {
 
     /// An item that is ready has a higher priority now, and another ticket for its place. Its age stays.
     pub(super) fn raise(&mut self, ticket: Ticket, priority: i32, tenant: u64, holder: &impl Holder) {
+        self.raised = true;
         self.place(ticket, priority, tenant);
         self.sweep(holder);
     }
 
     fn place(&mut self, ticket: Ticket, priority: i32, tenant: u64) {
-        let band = self.bands.entry(Reverse(priority)).or_default();
-        let lane = band.lanes.entry(tenant).or_default();
-        if lane.is_empty() {
-            band.turns.push_back(tenant);
-        }
-        lane.push_back(ticket);
+        let fair = self.fair;
+        self.bands.entry(Reverse(priority)).or_insert_with(|| Band::new(fair)).push(ticket, tenant);
         self.placed += 1;
+    }
+
+    /// Whether age may bring an item forward: not if all come in the order of their ages anyway.
+    pub(super) fn is_timed(&self) -> bool {
+        self.fair || self.raised || self.bands.len() > 1
     }
 
     /// The place in the table of the next one, which is not ready any more then.
     pub(super) fn pop(&mut self, now: u64, holder: &impl Holder) -> Option<u32> {
         let aged = self.oldest(holder).filter(|(since, _)| now.saturating_sub(*since) >= self.max_age);
         let ticket = match aged {
-            Some((_, ticket)) if !self.aged_last => {
-                self.ages.pop_front();
-                self.aged_last = true;
-                ticket
+            Some((_, oldest)) if !self.aged_last => {
+                self.aged_last = self.fair || !self.is_first(oldest, holder);
+                if self.aged_last { oldest } else { self.first(holder)? }
             }
             _ => {
                 self.aged_last = false;
@@ -117,39 +123,38 @@ impl Ready {
         None
     }
 
+    /// Whether an item's place is before all others', so that its age makes no difference. Only if there are no tenants.
+    fn is_first(&mut self, ticket: Ticket, holder: &impl Holder) -> bool {
+        let bands = self.bands.values_mut();
+        let fronts = bands.filter_map(|band| {
+            let (front, passed_over) = band.front(|ticket| holder.holds_place(ticket));
+            self.placed -= passed_over;
+            front
+        });
+        fronts.map(|front| front.at).next() == Some(ticket.at)
+    }
+
     /// The first one of the tenant whose turn it is, of the highest priority.
     fn first(&mut self, holder: &impl Holder) -> Option<Ticket> {
         loop {
             let mut entry = self.bands.first_entry()?;
-            let band = entry.get_mut();
-            let Some(tenant) = band.turns.pop_front() else {
-                entry.remove();
-                continue;
-            };
-            let Some(lane) = band.lanes.get_mut(&tenant) else { continue };
-            let mut found = None;
-            while let Some(ticket) = lane.pop_front() {
-                self.placed -= 1;
-                if holder.holds_place(ticket) {
-                    found = Some(ticket);
-                    break;
-                }
+            let (found, passed_over) = entry.get_mut().pop(|ticket| holder.holds_place(ticket));
+            self.placed -= passed_over + usize::from(found.is_some());
+            if found.is_some() {
+                return found;
             }
-            if lane.is_empty() {
-                band.lanes.remove(&tenant);
-            } else {
-                band.turns.push_back(tenant);
-            }
-            if let Some(ticket) = found {
-                return Some(ticket);
-            }
+            entry.remove();
         }
     }
 
-    /// There are leftovers only. What a flood has taken is given back.
+    /// There are leftovers only. What a flood has taken is given back; a queue that is always nearly empty is not to allocate
+    /// each time.
     fn clear(&mut self) {
-        self.bands.clear();
-        self.placed = 0;
+        if self.bands.len() > 1 {
+            self.bands.clear();
+        }
+        self.bands.values_mut().for_each(Band::clear);
+        (self.placed, self.raised) = (0, false);
         self.ages.clear();
         self.ages.shrink_to(crate::defaults::QUEUE_KEPT_CAPACITY);
     }
@@ -164,13 +169,9 @@ impl Ready {
         if self.placed > bound {
             self.placed = 0;
             self.bands.retain(|_, band| {
-                band.lanes.retain(|_, lane| {
-                    lane.retain(|ticket| holder.holds_place(*ticket));
-                    self.placed += lane.len();
-                    !lane.is_empty()
-                });
-                band.turns.retain(|tenant| band.lanes.contains_key(tenant));
-                !band.lanes.is_empty()
+                band.retain(|ticket| holder.holds_place(ticket));
+                self.placed += band.len();
+                band.len() > 0
             });
         }
     }

@@ -12,12 +12,12 @@
 //! added when its time came: before all that was added since.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::hash::Hash;
 use std::time::Duration;
 
 use super::ready::{Ready, Ticket};
-use super::table::Table;
+use super::table::{Processing, Table};
 use crate::metrics::QueueSample;
 
 /// A point in time: nanoseconds since the queue was made.
@@ -29,8 +29,8 @@ pub(super) struct State<T> {
     /// When items become ready: time, number of the entry, place. One whose number is not the item's any more is a leftover.
     waiting: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     waiting_len: usize,
-    /// What is being worked on, by when that began; and how much of that comes again.
-    processing: BTreeSet<(Nanos, u32)>,
+    /// What is being worked on, in no order; and how much of that comes again.
+    processing: Vec<u32>,
     again_len: usize,
     numbers: u64,
     shutting_down: bool,
@@ -58,13 +58,13 @@ pub(super) struct Taken<T> {
 }
 
 impl<T: Eq + Hash + Clone> State<T> {
-    pub(super) fn new(max_age: Nanos) -> Self {
+    pub(super) fn new(max_age: Nanos, fair: bool) -> Self {
         Self {
             table: Table::new(),
-            ready: Ready::new(max_age),
+            ready: Ready::new(max_age, fair),
             waiting: BinaryHeap::new(),
             waiting_len: 0,
-            processing: BTreeSet::new(),
+            processing: Vec::new(),
             again_len: 0,
             numbers: 0,
             shutting_down: false,
@@ -127,7 +127,7 @@ impl<T: Eq + Hash + Clone> State<T> {
     fn mark(&mut self, at: u32, priority: i32, since: Nanos) -> bool {
         let number = self.number();
         let Some(node) = self.table.get_mut(at) else { return false };
-        if node.processing {
+        if node.processing.is_some() {
             if node.again.is_none() {
                 (self.again_len, self.adds, node.since) = (self.again_len + 1, self.adds + 1, since);
             }
@@ -181,6 +181,16 @@ impl<T: Eq + Hash + Clone> State<T> {
         self.table.get(at).is_some_and(|node| node.due_number == number)
     }
 
+    /// Whether it matters what time it is when something is taken out.
+    pub(super) fn is_timed(&self) -> bool {
+        self.waiting_len > 0 || self.ready.is_timed()
+    }
+
+    /// Whether an item that is being worked on was added meanwhile.
+    pub(super) fn comes_again(&self, at: u32) -> bool {
+        self.table.get(at).is_some_and(|node| node.again.is_some())
+    }
+
     /// Takes out the next one.
     pub(super) fn take(&mut self, now: Nanos) -> Option<Taken<T>> {
         let at = self.ready.pop(now, &self.table)?;
@@ -188,19 +198,18 @@ impl<T: Eq + Hash + Clone> State<T> {
         (node.ready, node.age) = (0, 0);
         // A clone that panics is work that has panicked: the item is out of the queue, and can be added again.
         let item = node.item.clone();
-        node.processing = true;
-        self.processing.insert((now, at));
+        node.processing = Some(Processing { since: now, number: self.processing.len() });
+        self.processing.push(at);
         let (priority, waited) = (node.priority, now.saturating_sub(node.since));
         Some(Taken { at, item, priority, waited, began: now })
     }
 
     /// Work on an item has ended that began then. Says whether it can be taken again, and gives back what is to be dropped.
     pub(super) fn done(&mut self, at: u32, began: Nanos, now: Nanos) -> (bool, Option<T>) {
-        if !self.processing.remove(&(began, at)) {
+        if !self.end(at, began) {
             return (false, None);
         }
         let Some(node) = self.table.get_mut(at) else { return (false, None) };
-        node.processing = false;
         let Some(priority) = node.again.take() else { return (false, self.table.forget_if_over(at)) };
         let since = node.since;
         self.again_len -= 1;
@@ -211,6 +220,22 @@ impl<T: Eq + Hash + Clone> State<T> {
             node.since = since;
         }
         (is_ready, None)
+    }
+
+    /// Nobody works on an item any more, if somebody has since then.
+    fn end(&mut self, at: u32, began: Nanos) -> bool {
+        let Some(node) = self.table.get_mut(at) else { return false };
+        let Some(Processing { number, .. }) = node.processing.take_if(|processing| processing.since == began) else {
+            return false;
+        };
+        self.processing.swap_remove(number);
+        // The last one has taken its place.
+        if let Some(moved) = self.processing.get(number).and_then(|at| self.table.get_mut(*at))
+            && let Some(processing) = &mut moved.processing
+        {
+            processing.number = number;
+        }
+        true
     }
 
     /// Nothing more is added, and what waits for its time is dropped. Returns that.
@@ -267,14 +292,15 @@ impl<T: Eq + Hash + Clone> State<T> {
 impl<T> State<T> {
     /// What metrics say of it.
     pub(super) fn sample(&self, now: Nanos) -> QueueSample {
-        let running = |(began, _): &(Nanos, u32)| Duration::from_nanos(now.saturating_sub(*began));
+        let processing = self.processing.iter().filter_map(|at| self.table.get(*at)?.processing.as_ref());
+        let running = processing.map(|processing| Duration::from_nanos(now.saturating_sub(processing.since)));
         QueueSample {
             depth: self.ready.len() + self.again_len,
             waiting: self.waiting_len,
             adds: self.adds,
             retries: self.retries,
-            unfinished: self.processing.iter().map(running).sum(),
-            longest_running: self.processing.first().map(running).unwrap_or_default(),
+            unfinished: running.clone().sum(),
+            longest_running: running.max().unwrap_or_default(),
         }
     }
 }

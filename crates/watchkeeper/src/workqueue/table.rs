@@ -30,15 +30,23 @@ pub(super) struct Node<T> {
     /// It waits because a limiter says so, and for nothing else.
     pub(super) due_is_retry: bool,
     /// Somebody works on it.
-    pub(super) processing: bool,
+    pub(super) processing: Option<Processing>,
     /// It was added while somebody worked on it, with this priority: it comes again.
     pub(super) again: Option<i32>,
+}
+
+/// That an item is being worked on.
+pub(super) struct Processing {
+    /// Since when.
+    pub(super) since: u64,
+    /// Where it is among all that are.
+    pub(super) number: usize,
 }
 
 impl<T> Node<T> {
     /// Nothing is to be remembered of it.
     fn is_over(&self) -> bool {
-        self.ready == 0 && self.due_number == 0 && !self.processing
+        self.ready == 0 && self.due_number == 0 && self.processing.is_none()
     }
 }
 
@@ -50,6 +58,12 @@ pub(super) struct Table<T> {
     free: Vec<u32>,
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
+}
+
+impl<T> Table<T> {
+    pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {
+        node(&self.chunks, at)
+    }
 }
 
 impl<T: Eq + Hash> Table<T> {
@@ -85,17 +99,13 @@ impl<T: Eq + Hash> Table<T> {
             priority: 0,
             due_priority: 0,
             due_is_retry: false,
-            processing: false,
+            processing: None,
             again: None,
         });
         let chunks = &self.chunks;
         let rehash = |at: &u32| node(chunks, *at).map_or(0, |node| node.hash);
         self.places.insert_unique(hash, at, rehash);
         (Some(at), None)
-    }
-
-    pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {
-        node(&self.chunks, at)
     }
 
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut Node<T>> {

@@ -35,6 +35,7 @@ struct Ready {
 struct Naive {
     now: u64,
     max_age: u64,
+    fair: bool,
     count: u64,
     ready: Vec<Ready>,
     /// Item, time, turn within it, priority.
@@ -100,8 +101,10 @@ impl Naive {
     fn next(&mut self) -> Option<(Ready, bool)> {
         let oldest = self.ready.iter().min_by_key(|ready| ready.age).copied();
         let aged = oldest.filter(|oldest| self.now - oldest.since >= self.max_age && !self.aged_last);
-        self.aged_last = aged.is_some();
         let first = self.ready.iter().min_by_key(|ready| (-i64::from(ready.priority), ready.place)).copied();
+        // One that is next anyway is not taken because of its age.
+        let is_out_of_turn = |aged: Ready| self.fair || first.is_none_or(|first| first.item != aged.item);
+        self.aged_last = aged.is_some_and(is_out_of_turn);
         aged.or(first).map(|next| (next, aged.is_some()))
     }
 
@@ -155,7 +158,7 @@ impl Pair {
             builder = builder.fair_by(|item: &u8| tenant(*item));
         }
         let queue = RateLimitingQueue::over(builder.build(), Exponential::new(millis(1), millis(64)));
-        let naive = Naive { max_age, ..Naive::default() };
+        let naive = Naive { max_age, fair: kind == Kind::Fair, ..Naive::default() };
         Self { kind, random, queue, naive, held: Vec::new(), passed_over: BTreeMap::new() }
     }
 
