@@ -6,9 +6,12 @@ use std::process::Command;
 
 use super::cargo;
 
+/// How everything is built: in Cargo.toml.
+const PROFILE: &str = "comparison";
+
 /// `full` or `quick`. What stands behind the command goes to the comparison.
 pub(super) fn run(what: &str) -> bool {
-    if !cargo("build", &["--release", "-p", "watchkeeper-bench"], &[]) {
+    if !cargo("build", &["--profile", PROFILE, "-p", "watchkeeper-bench"], &[]) {
         return false;
     }
     build_client_go();
@@ -27,7 +30,7 @@ fn root() -> &'static Path {
 }
 
 fn folder() -> PathBuf {
-    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| OsString::from("target"))).join("release")
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| OsString::from("target"))).join(PROFILE)
 }
 
 /// Without Go, or without its modules, the comparison does without client-go.
