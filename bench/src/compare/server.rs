@@ -16,8 +16,9 @@ impl Server {
     /// Starts a server, and waits until it has rendered its pods.
     pub(crate) fn start(program: &Path, pods: u32) -> Result<Self, String> {
         let mut child = Command::new(program)
-            .args(["--pods", &pods.to_string()])
-            .stdin(Stdio::null())
+            .args(["--pods", &pods.to_string(), "--with-stdin"])
+            // Open as long as this process lives, however it ends.
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("the load server {} cannot be run: {error}", program.display()))?;

@@ -41,6 +41,9 @@ struct Arguments {
     /// Up to how many pods are rendered ahead: 7.7 KB each in JSON, 5.5 KB in protobuf
     #[arg(long, default_value_t = 100_000)]
     ready_up_to: usize,
+    /// End when the standard input does, which is when whoever started the server is gone
+    #[arg(long)]
+    with_stdin: bool,
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,13 @@ fn run(arguments: Arguments) -> Result<(), String> {
         .map_err(|error| format!("port {port} cannot be had: {error}; try another --port, or none"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     println!("http://{address}");
+    if arguments.with_stdin {
+        std::thread::spawn(|| {
+            // Whatever comes, and however it ends.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            std::process::exit(0);
+        });
+    }
     for stream in listener.incoming() {
         let state = Arc::clone(&state);
         match stream {

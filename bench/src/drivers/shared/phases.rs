@@ -52,7 +52,9 @@ pub(crate) async fn run<L: Library>(arguments: InformerArguments<L::Mode>) -> Ou
     run.cache.synced().await?;
     let wall_s = before.wall_s();
     let cpu_s = before.cpu_until(run.settled(run.cache.patience().max(QUIET)).await?).as_secs_f64();
-    sleep(AFTER).await;
+    if run.asked(Phase::Sync) {
+        sleep(AFTER).await;
+    }
     let sync = FirstList { wall_s, cpu_s, rss_base, rss_peak: usage::peak()?, rss_after: usage::resident()?, objects };
 
     let mut figures = Figures { sync: run.asked(Phase::Sync).then_some(sync), ..Figures::default() };
