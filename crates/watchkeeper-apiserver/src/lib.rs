@@ -25,6 +25,8 @@
 //!
 //! - [`storage`]: where are the objects, and what has happened to them?
 //! - [`kinds`]: which kinds are there?
+//! - `openapi`: what do the OpenAPI documents say?
+//! - `schema`: which types do the fields of objects have?
 //! - [`selectors`]: which objects does a request mean?
 //! - `tables`: how do objects become rows?
 //! - `verbs`: what can be done with objects? One file for each verb.
@@ -43,6 +45,8 @@ pub mod faults;
 pub mod truth;
 
 mod http;
+mod openapi;
+mod schema;
 mod server;
 mod tables;
 mod verbs;
