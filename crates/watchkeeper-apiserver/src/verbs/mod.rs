@@ -31,6 +31,7 @@ pub(crate) mod get;
 mod initial;
 pub(crate) mod list;
 pub(crate) mod patch;
+mod strategic;
 pub(crate) mod update;
 mod validate;
 pub(crate) mod watch;

@@ -1,15 +1,16 @@
-//! `PATCH` of an object: JSON patches and merge patches.
+//! `PATCH` of an object: JSON patches, merge patches and strategic merge patches.
 
 use http::StatusCode;
 use json_patch::PatchOperation;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::validate::immutable;
-use super::{Call, update, write};
+use super::{Call, strategic, update, write};
 use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT, PATCH_LOOKS, PATCH_OPERATIONS};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent, is_within_depth, json_error, json_type};
+use crate::schema::{self, SchemaRef};
 use crate::storage::Stored;
 
 /// How many values of an array can be shifted in the time of looking at one.
@@ -19,24 +20,24 @@ const SHIFTS_PER_LOOK: usize = 8;
 enum Patch {
     Json(Vec<PatchOperation>),
     Merge(Value),
+    Strategic(Map<String, Value>, SchemaRef),
 }
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("PatchOptions")?;
-    let patch = Patch::of(&call.media_type, &call.body)?;
+    let patch = Patch::of(&call)?;
     let object = write::update(&call, dry_run, |current| patched(&call, &patch, current))?;
     call.shown(StatusCode::OK, &object)
 }
 
 impl Patch {
-    fn of(media_type: &str, body: &[u8]) -> Result<Self, Failure> {
-        // Strategic merge and apply come later.
-        let accepted = ["application/json-patch+json", "application/merge-patch+json"];
+    fn of(call: &Call) -> Result<Self, Failure> {
+        let (media_type, body) = (call.media_type.as_str(), &call.body);
+        // Server-side apply comes later.
         match media_type {
-            media_type if accepted.contains(&media_type) => {}
-            "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
-                return Err(Failure::unsupported_media_type(&accepted));
-            }
+            "application/json-patch+json" | "application/merge-patch+json" => {}
+            "application/strategic-merge-patch+json" => return Self::strategic(call),
+            "application/apply-patch+yaml" => return Err(Failure::unsupported_media_type(&accepted(call))),
             _ => return Err(Failure::unknown_media_type()),
         }
         let bad = |text: String| Failure::bad_request(format!("error decoding patch: {text}"));
@@ -62,8 +63,35 @@ impl Patch {
         operations.map(Self::Json).map_err(|_| Failure::rejected())
     }
 
+    /// A strategic merge needs to know types, and those of custom kinds say nothing of merging.
+    fn strategic(call: &Call) -> Result<Self, Failure> {
+        let Some(schema) = schema::of(&call.kind, &call.version) else {
+            return Err(Failure::unsupported_media_type(&accepted(call)));
+        };
+        let tree: Value =
+            serde_json::from_slice(&call.body).map_err(|error| Failure::bad_request(json_error(&call.body, &error)))?;
+        match tree {
+            Value::Object(patch) => Ok(Self::Strategic(patch, schema)),
+            Value::Null => Ok(Self::Strategic(Map::new(), schema)),
+            other => Err(Failure::bad_request(format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                json_type(&other)
+            ))),
+        }
+    }
+
     fn apply(&self, object: &mut Value) -> Result<(), Failure> {
         let operations = match self {
+            Self::Strategic(patch, schema) => {
+                let Value::Object(object) = object else { return Err(Failure::rejected()) };
+                let known = (object.get("kind").cloned(), object.get("apiVersion").cloned());
+                strategic::merge(object, patch.clone(), schema, schema.go_type().unwrap_or_default())?;
+                // What the patch says of these counts for nothing.
+                for (field, value) in [("kind", known.0), ("apiVersion", known.1)] {
+                    object.insert(field.to_owned(), value.unwrap_or_default());
+                }
+                return Ok(());
+            }
             Self::Merge(patch) => {
                 json_patch::merge(object, patch);
                 return Ok(());
@@ -78,6 +106,16 @@ impl Patch {
         }
         Ok(())
     }
+}
+
+/// The kinds of patches that a kind takes.
+fn accepted(call: &Call) -> Vec<&'static str> {
+    let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
+    if !call.kind.custom {
+        accepted.push("application/strategic-merge-patch+json");
+    }
+    accepted.push("application/apply-patch+yaml");
+    accepted
 }
 
 /// How a patch makes its object larger and deeper. Copies of copies, and what is moved beneath what was moved, would
