@@ -66,6 +66,11 @@ pub const GENERATED_SUFFIX: usize = 5;
 /// The seconds that a pod gets to end, if it does not say.
 pub const POD_GRACE: i64 = 30;
 
+/// The addresses that services get: the first, and how many there are. A kube-apiserver is told; these are kubeadm's.
+pub const SERVICE_ADDRESSES: (std::net::Ipv4Addr, u32) = (std::net::Ipv4Addr::new(10, 96, 0, 10), (1 << 20) - 20);
+/// The ports that services get on every node: the first, and how many there are.
+pub const NODE_PORTS: (u32, u32) = (30_000, 2768);
+
 /// Shorter answers are not worth compressing.
 pub const GZIP_ABOVE: usize = 128 << 10;
 /// Long answers are sent in chunks of about this size.

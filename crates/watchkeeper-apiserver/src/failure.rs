@@ -76,7 +76,16 @@ impl Cause {
     }
 
     pub(crate) fn required(field: &str, text: &str) -> Self {
-        Self::new("FieldValueRequired", field, format!("Required value: {text}"))
+        let colon = if text.is_empty() { "" } else { ": " };
+        Self::new("FieldValueRequired", field, format!("Required value{colon}{text}"))
+    }
+
+    pub(crate) fn duplicate(field: &str, value: impl std::fmt::Display) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    }
+
+    pub(crate) fn not_found(field: &str, value: impl std::fmt::Display) -> Self {
+        Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
 
     /// `value` as it is shown: quoted, if it is a text.

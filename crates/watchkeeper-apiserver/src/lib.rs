@@ -28,6 +28,7 @@
 //! - `openapi`: what do the OpenAPI documents say?
 //! - `schema`: which types do the fields of objects have?
 //! - [`selectors`]: which objects does a request mean?
+//! - `defaulting`: what does an object have that nobody sent?
 //! - `tables`: how do objects become rows?
 //! - `verbs`: what can be done with objects? One file for each verb.
 //! - `http`: how does a request become an answer?
@@ -44,6 +45,7 @@ pub mod storage;
 pub mod faults;
 pub mod truth;
 
+mod defaulting;
 mod http;
 mod openapi;
 mod schema;

@@ -32,6 +32,11 @@ impl Random {
         self.with(|rng| (0..GENERATED_SUFFIX).map(|_| char::from(ALPHABET[rng.usize(..ALPHABET.len())])).collect())
     }
 
+    /// A number below `end`.
+    pub(crate) fn below(&self, end: u32) -> u32 {
+        self.with(|rng| rng.u32(..end.max(1)))
+    }
+
     /// A duration between one and `factor` times `base`.
     pub(crate) fn jittered(&self, base: Duration, factor: f64) -> Duration {
         base.min(FOR_EVER).mul_f64(1.0 + self.with(|rng| rng.f64()) * (factor - 1.0).max(0.0))

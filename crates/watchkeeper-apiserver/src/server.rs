@@ -19,13 +19,14 @@ use crate::http::ApiService;
 use crate::http::accept::Representation;
 use crate::http::body::{self, Sent};
 use crate::http::options::Options;
+use crate::http::warnings::Warnings;
 use crate::kinds::{CustomResource, InvalidResource, Kind, Registry, server_version};
 use crate::private_file::replace;
 use crate::random::Random;
 use crate::storage::{Expect, FileError, History, Storage, Stored};
 use crate::truth::Truth;
 use crate::validation::quoted;
-use crate::verbs::{Call, create, place, validate};
+use crate::verbs::{Call, admit, create, place, validate};
 
 /// Where objects may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -349,6 +350,7 @@ impl Inner {
     /// Creates an object as a `POST` does.
     pub(crate) fn create(self: &Arc<Self>, object: Value) -> Result<Arc<Stored>, Failure> {
         let (call, sent) = self.call_for(object)?;
+        let sent = admit::decoded(&call, sent)?;
         create::create(&call, sent, false)
     }
 
@@ -379,6 +381,7 @@ impl Inner {
             representation: Representation::Whole,
             media_type: String::new(),
             body: Bytes::new(),
+            warnings: Warnings::default(),
         };
         Ok((call, sent))
     }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream, StreamExt};
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -16,6 +16,7 @@ use tower::BoxError;
 
 use crate::defaults::{CHUNK, GZIP_ABOVE};
 use crate::failure::Failure;
+use crate::http::warnings::Warnings;
 
 /// The body of every answer.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
@@ -29,6 +30,7 @@ pub(crate) struct Answer {
     content_type: &'static str,
     content: Content,
     retry_after: Option<u32>,
+    warnings: Vec<HeaderValue>,
 }
 
 enum Content {
@@ -45,7 +47,7 @@ impl Answer {
     }
 
     pub(crate) fn parts(status: StatusCode, parts: Vec<Bytes>) -> Self {
-        Self { status, content_type: JSON, content: Content::Parts(parts), retry_after: None }
+        Self { status, content_type: JSON, content: Content::Parts(parts), retry_after: None, warnings: Vec::new() }
     }
 
     pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
@@ -53,7 +55,19 @@ impl Answer {
     }
 
     pub(crate) fn stream(lines: BoxStream<'static, Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type: JSON, content: Content::Stream(lines), retry_after: None }
+        Self {
+            status: StatusCode::OK,
+            content_type: JSON,
+            content: Content::Stream(lines),
+            retry_after: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The same with warnings.
+    pub(crate) fn with_warnings(mut self, warnings: &Warnings) -> Self {
+        self.warnings = warnings.headers();
+        self
     }
 
     /// The path leads nowhere near an API.
@@ -69,6 +83,9 @@ impl Answer {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        for warning in self.warnings {
+            headers.append(WARNING, warning);
         }
         *response.body_mut() = match self.content {
             Content::Stream(lines) => streamed(lines),

@@ -27,6 +27,7 @@ mod health;
 pub(crate) mod options;
 pub(crate) mod route;
 pub(crate) mod service;
+pub(crate) mod warnings;
 
 pub use answer::Body;
 pub use service::ApiService;

@@ -27,6 +27,18 @@ pub(crate) struct Options {
     pub(crate) include_object: String,
     pub(crate) verbose: bool,
     pub(crate) exclude: Vec<String>,
+    pub(crate) field_validation: FieldValidation,
+}
+
+/// What is done about fields that there are not, or that come twice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+    /// Something that is none.
+    Other(String),
 }
 
 impl Options {
@@ -62,6 +74,14 @@ impl Options {
             "orphanDependents" => self.orphan_dependents = Some(boolean(value)),
             "includeObject" => self.include_object = value.to_owned(),
             "verbose" => self.verbose = true,
+            "fieldValidation" => {
+                self.field_validation = match value {
+                    "" | "Warn" => FieldValidation::Warn,
+                    "Ignore" => FieldValidation::Ignore,
+                    "Strict" => FieldValidation::Strict,
+                    other => FieldValidation::Other(other.to_owned()),
+                };
+            }
             // Zero and less are no limit, and no timeout.
             "limit" => self.limit = usize::try_from(integer(value)?).unwrap_or(0),
             "timeoutSeconds" => {
@@ -85,14 +105,18 @@ impl Options {
         if causes.is_empty() { Ok(self) } else { Err(Failure::invalid_options("ListOptions", causes)) }
     }
 
-    /// Whether this is a request without a trace. Anything but `All` is refused.
+    /// Whether this is a request without a trace. Anything but `All` is refused, and so is an unknown field validation.
     pub(crate) fn is_dry_run(&self, kind: &str) -> Result<bool, Failure> {
-        if self.dry_run.iter().all(|value| value == "All") {
-            return Ok(!self.dry_run.is_empty());
+        let mut causes = Vec::new();
+        if self.dry_run.iter().any(|value| value != "All") {
+            let shown: Vec<String> = self.dry_run.iter().map(|value| quoted(value)).collect();
+            causes.push(Cause::unsupported("dryRun", format!("[{}]", shown.join(",")), &["All"]));
         }
-        let shown: Vec<String> = self.dry_run.iter().map(|value| quoted(value)).collect();
-        let cause = Cause::unsupported("dryRun", format!("[{}]", shown.join(",")), &["All"]);
-        Err(Failure::invalid_options(kind, vec![cause]))
+        if let FieldValidation::Other(value) = &self.field_validation {
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            causes.push(Cause::unsupported("fieldValidation", quoted(value), &supported));
+        }
+        if causes.is_empty() { Ok(!self.dry_run.is_empty()) } else { Err(Failure::invalid_options(kind, causes)) }
     }
 
     fn asks_for_nothing_special(&self) -> bool {

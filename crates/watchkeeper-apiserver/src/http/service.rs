@@ -12,6 +12,7 @@ use super::accept::{accepts_gzip, representation};
 use super::answer::{Answer, Body};
 use super::options::Options;
 use super::route::{ResourcePath, Route};
+use super::warnings::Warnings;
 use super::{body, discovery, health};
 use crate::failure::Failure;
 use crate::faults;
@@ -143,14 +144,19 @@ where
         representation: representation(headers)?,
         media_type: body::media_type(headers),
         body: body::read(body).await?,
+        warnings: Warnings::default(),
     };
+    let warnings = call.warnings.clone();
+    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "endpoints") {
+        warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+    }
     if let Some(subresource) = call.subresource.as_deref().filter(|name| !["status", "finalize"].contains(name)) {
         return Err(match call.server.storage.get(&call.kind, &call.key()) {
             Some(_) => Failure::not_implemented(format_args!("the subresource {subresource}")),
             None => Failure::not_found(&call.kind, call.name()),
         });
     }
-    match verb {
+    let answer = match verb {
         Verb::Get => verbs::get::run(call).await,
         Verb::List => verbs::list::run(call).await,
         Verb::Watch => verbs::watch::run(call).await,
@@ -159,7 +165,9 @@ where
         Verb::Patch => verbs::patch::run(call),
         Verb::Delete => verbs::delete::run(call),
         Verb::DeleteCollection => verbs::delete_collection::run(call).await,
-    }
+    };
+    // Who is refused is warned as well.
+    Ok(answer.unwrap_or_else(Answer::from).with_warnings(&warnings))
 }
 
 /// What a request asks for, if it asks for objects of a kind that there is: what a fault may happen to.

@@ -13,8 +13,6 @@ use crate::openapi::unpacked;
 pub(crate) struct BuiltIn {
     /// `io.k8s.api.core.v1.Container`
     name: Box<str>,
-    /// `v1.Container`
-    go_type: Box<str>,
     definition: Value,
     schema: OnceLock<Schema>,
 }
@@ -37,8 +35,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     // The data is part of the program, and tests read it: it cannot be bad at run time.
     let packed: Packed = serde_json::from_slice(&bytes).expect("packed types");
     let types = packed.types.into_iter().map(|(name, definition)| {
-        let built_in =
-            BuiltIn { go_type: go_type(&name).into(), name: name.clone(), definition, schema: OnceLock::new() };
+        let built_in = BuiltIn { name: name.clone(), definition, schema: OnceLock::new() };
         (name, built_in)
     });
     Types { kinds: packed.kinds, types: types.collect() }
@@ -54,15 +51,26 @@ pub(super) fn named(name: &str) -> Option<SchemaRef> {
     TYPES.types.get(name).map(SchemaRef::BuiltIn)
 }
 
+/// The type whose name has these last parts: `core.v1.Container`.
+#[cfg(test)]
+pub(crate) fn built_in_type(type_name: &str) -> Option<SchemaRef> {
+    TYPES.types.values().find(|built_in| built_in.type_name() == type_name).map(SchemaRef::BuiltIn)
+}
+
 /// The type of the metadata of all objects.
 pub(crate) fn object_meta() -> SchemaRef {
     named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap_or_else(|| Schema::Any.into())
 }
 
 impl BuiltIn {
+    /// Its name with its group: `core.v1.Container`.
+    pub(crate) fn type_name(&self) -> &str {
+        last_parts(&self.name, 3)
+    }
+
     /// What Go calls this type: `v1.Container`.
     pub(crate) fn go_type(&self) -> &str {
-        &self.go_type
+        last_parts(&self.name, 2)
     }
 
     /// Its parts.
@@ -94,8 +102,8 @@ fn special(name: &str) -> Option<Scalar> {
     })
 }
 
-/// The last two parts of a name: the package and the type.
-fn go_type(name: &str) -> &str {
+/// The last parts of a name: the package and the type, or those and the group.
+fn last_parts(name: &str, parts: usize) -> &str {
     let mut dots = name.rmatch_indices('.').map(|(i, _)| i + 1);
-    dots.nth(1).map_or(name, |start| &name[start..])
+    dots.nth(parts - 1).map_or(name, |start| &name[start..])
 }

@@ -5,7 +5,10 @@
 //! looked at. Those of custom kinds come from their CustomResourceDefinition.
 
 mod built_in;
+mod decode;
 mod reader;
+mod scalars;
+mod times;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,7 +16,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+#[cfg(test)]
+pub(crate) use built_in::built_in_type;
 pub(crate) use built_in::{BuiltIn, object_meta};
+pub(crate) use decode::{Decoded, decode};
 pub(crate) use reader::from_openapi;
 
 use crate::kinds::Kind;
@@ -117,6 +123,14 @@ pub(crate) fn of(kind: &Kind, version: &str) -> Option<SchemaRef> {
 }
 
 impl SchemaRef {
+    /// The name of a built-in type, with its group: `core.v1.Container`.
+    pub(crate) fn type_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Own(_) => None,
+            Self::BuiltIn(built_in) => Some(built_in.type_name()),
+        }
+    }
+
     /// What Go calls this type, if it is a named one: `v1.Container`.
     pub(crate) fn go_type(&self) -> Option<&'static str> {
         match self {

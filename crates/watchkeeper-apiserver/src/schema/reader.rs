@@ -70,7 +70,7 @@ fn map(definition: &Value, part: impl Fn(&Value) -> SchemaRef) -> Schema {
                 default: property.get("default").cloned(),
                 required: required.contains(&name.as_str()),
                 patch: patch(property),
-                wide: text(property, "format") == "int64",
+                wide: is_wide(property),
             };
             (name.as_str().into(), field)
         })
@@ -127,6 +127,12 @@ fn add_object_fields(map: &mut MapSchema) {
         let field = Field { schema, default: None, required: false, patch: None, wide: false };
         map.fields.insert(name.into(), field);
     }
+}
+
+/// Whether a number, or the numbers in a list or a map, have 64 bits.
+fn is_wide(property: &Value) -> bool {
+    let parts = [Some(property), property.get("items"), property.get("additionalProperties")];
+    parts.into_iter().flatten().any(|part| text(part, "format") == "int64")
 }
 
 fn text<'a>(definition: &'a Value, key: &str) -> &'a str {

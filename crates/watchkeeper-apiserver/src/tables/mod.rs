@@ -40,7 +40,7 @@ mod networking;
 mod nodes;
 mod pods;
 mod policies;
-mod quantity;
+pub(crate) mod quantity;
 mod subject;
 mod volumes;
 mod workloads;

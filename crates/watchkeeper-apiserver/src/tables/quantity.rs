@@ -24,7 +24,7 @@ enum Format {
 }
 
 /// The amount in its usual form. What is missing is 0, and what is no amount stays as it is.
-pub(super) fn shown(value: Option<&Value>) -> String {
+pub(crate) fn shown(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => canonical(text.trim()).unwrap_or_else(|| text.clone()),
         Some(Value::Number(number)) => {
@@ -32,6 +32,31 @@ pub(super) fn shown(value: Option<&Value>) -> String {
             canonical(&text).unwrap_or(text)
         }
         _ => "0".to_owned(),
+    }
+}
+
+/// What is said of a text that is no amount.
+pub(crate) const WRONG_FORMAT: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// The amount that a text says, in its usual form; or what is wrong with it.
+pub(crate) fn parsed(text: &str) -> Result<String, &'static str> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let value = &unsigned[..unsigned.len() - number.len()];
+    let suffix = number.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let suffix = suffix.strip_prefix(['+', '-']).unwrap_or(suffix);
+    if !value.contains(|c: char| c.is_ascii_digit())
+        || value.matches('.').count() > 1
+        || !suffix.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Err(WRONG_FORMAT);
+    }
+    match canonical(text) {
+        Some(text) => Ok(text),
+        None if meaning(number).is_none() => Err("unable to parse quantity's suffix"),
+        // It has more digits than are worth the work.
+        None => Ok(text.to_owned()),
     }
 }
 

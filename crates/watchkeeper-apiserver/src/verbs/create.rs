@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::{Call, initial, validate, write};
+use super::{Call, admit, initial, validate, write};
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
 use crate::failure::{Cause, Failure};
 use crate::http::answer::Answer;
@@ -14,6 +14,7 @@ use crate::storage::{Document, Expect, Stored};
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("CreateOptions")?;
     let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
+    let sent = admit::decoded(&call, sent)?;
     let object = create(&call, sent, dry_run)?;
     call.shown(StatusCode::CREATED, &object)
 }
@@ -44,12 +45,17 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     initial::apply(kind, &mut document);
     initial::convert(kind, &mut document);
 
+    let mut sent = document;
     let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };
     loop {
+        let mut document = if prefix.is_some() { sent.clone() } else { std::mem::take(&mut sent) };
         if let Some(prefix) = &prefix {
             document.set_meta("name", format!("{prefix}{}", server.random.suffix()));
         }
         initial::apply_name(kind, &mut document);
+        for warning in admit::admit(call, None, &mut document)? {
+            call.warnings.add(warning);
+        }
         validate::validate(kind, &document, None)?;
         let name = document.meta("name").to_owned();
         let key = call.key_of(&name);

@@ -23,6 +23,8 @@
 //! # Ok(()) }
 //! ```
 
+mod addresses;
+pub(crate) mod admit;
 mod continue_token;
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -51,6 +53,7 @@ use crate::failure::Failure;
 use crate::http::accept::Representation;
 use crate::http::answer::Answer;
 use crate::http::options::Options;
+use crate::http::warnings::Warnings;
 use crate::kinds::{Kind, Version};
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::server::Inner;
@@ -71,6 +74,8 @@ pub(crate) struct Call {
     pub(crate) representation: Representation,
     pub(crate) media_type: String,
     pub(crate) body: Bytes,
+    /// What the client is told beside the answer.
+    pub(crate) warnings: Warnings,
 }
 
 impl Call {

@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::validate::immutable;
-use super::{Call, strategic, update, write};
+use super::{Call, admit, strategic, update, write};
 use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT, PATCH_LOOKS, PATCH_OPERATIONS};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
@@ -26,7 +26,8 @@ enum Patch {
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("PatchOptions")?;
     let patch = Patch::of(&call)?;
-    let object = write::update(&call, dry_run, |current| patched(&call, &patch, current))?;
+    let notes = admit::notes_of_patch(&call);
+    let object = write::update(&call, dry_run, |current| patched(&call, &patch, &notes, current))?;
     call.shown(StatusCode::OK, &object)
 }
 
@@ -168,7 +169,7 @@ impl Growth {
 }
 
 /// The object that a patch makes of the current one, in the version that was asked for.
-fn patched(call: &Call, patch: &Patch, current: &Stored) -> Result<Sent, Failure> {
+fn patched(call: &Call, patch: &Patch, notes: &[String], current: &Stored) -> Result<Sent, Failure> {
     let version = call.version();
     let bytes = current.in_version(&call.kind, version);
     let mut object: Value = serde_json::from_slice(&bytes).map_err(|_| Failure::internal("a stored object is bad"))?;
@@ -179,6 +180,7 @@ fn patched(call: &Call, patch: &Patch, current: &Stored) -> Result<Sent, Failure
     if !same_kind || !same_version {
         return Err(Failure::invalid_patch("kind and apiVersion are those of another object"));
     }
+    let object = admit::patched(call, notes, object)?;
     let sent = body::from_tree(&call.kind, version, object).map_err(Failure::invalid_patch)?;
     update::check_name(sent.document.meta("name"), call.name())?;
     let uid = sent.document.meta("uid");

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Call, write};
+use super::{Call, admit, write};
 use crate::failure::Failure;
 use crate::http::answer::Answer;
 use crate::http::body;
@@ -10,6 +10,7 @@ use crate::http::body;
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("UpdateOptions")?;
     let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
+    let sent = admit::decoded(&call, sent)?;
     check_name(sent.document.meta("name"), call.name())?;
     let object = write::update(&call, dry_run, |_| Ok(sent.clone()))?;
     call.shown(StatusCode::OK, &object)

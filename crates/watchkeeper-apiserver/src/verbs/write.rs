@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::validate::{immutable, validate};
-use super::{Call, initial};
+use super::{Call, admit, initial};
 use crate::failure::{Cause, Failure};
 use crate::http::body::Sent;
 use crate::kinds::Kind;
@@ -168,7 +168,13 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
         };
     }
     initial::convert(kind, &mut next);
-    if kind.rules.generation && substance(kind, &next) != substance(kind, old) {
+    for warning in admit::admit(call, Some(old), &mut next)? {
+        call.warnings.add(warning);
+    }
+    if kind.rules.generation
+        && substance(kind, &next) != substance(kind, old)
+        && substance(kind, &next) != substance(kind, &admit::filled(call, old))
+    {
         next.set_meta("generation", old.generation() + 1);
     }
     validate(kind, &next, Some(old))?;
@@ -196,8 +202,15 @@ fn carry_over(call: &Call, old: &Document, next: &mut Document) -> Result<(), Fa
 /// What a generation counts the changes of: all but metadata, and status where it is written apart.
 fn substance(kind: &Kind, document: &Document) -> Map<String, Value> {
     let parts = document.map().iter();
-    parts
+    let mut substance: Map<String, Value> = parts
         .filter(|(key, _)| *key != "metadata" && !(*key == "status" && kind.has_status()))
         .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+        .collect();
+    // Deployments hand their annotations on, and so count their changes.
+    if (kind.group.as_str(), kind.plural.as_str()) == ("apps", "deployments")
+        && let Some(annotations) = document.metadata().get("annotations")
+    {
+        substance.insert("annotations".to_owned(), annotations.clone());
+    }
+    substance
 }

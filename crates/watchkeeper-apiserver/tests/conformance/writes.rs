@@ -180,9 +180,12 @@ async fn objects_do_not_grow_too_deep() {
     server.map("a").await;
     let path = format!("{MAPS}/a");
     let nested = |levels: usize| (0..levels).fold(json!("x"), |inner, _| json!({"x": inner}));
-    let deep = server.post(MAPS, json!({"metadata": {"name": "b"}, "data": nested(119)})).await;
+    // What is in a revision is anything.
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let revision = |levels| json!({"metadata": {"name": "b"}, "revision": 1, "data": nested(levels)});
+    let deep = server.post(revisions, revision(119)).await;
     assert_eq!(deep.failure(), (400, "BadRequest".to_owned(), "json: exceeded max depth".to_owned()));
-    let fits = server.post(MAPS, json!({"metadata": {"name": "b"}, "data": nested(118)})).await;
+    let fits = server.post(revisions, revision(118)).await;
     assert_eq!(fits.status, 201);
     // Chains that are moved beneath chains, and copied into themselves.
     let mut moves: Vec<Value> =

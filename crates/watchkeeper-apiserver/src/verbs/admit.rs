@@ -1,0 +1,142 @@
+//! What is done to an object between reading a request and storing it.
+//!
+//! First it is read against the types of its kind ([`decoded`], [`patched`]): fields that there are not are dropped,
+//! and the client is told, or refused, as `fieldValidation` says. Then [`admit`] fills in what was left out, and refuses
+//! what may not be.
+
+use std::sync::LazyLock;
+
+use serde::Deserializer;
+use serde_json::Value;
+
+use super::{Call, addresses, initial};
+use crate::defaulting;
+use crate::failure::Failure;
+use crate::http::body::Sent;
+use crate::http::options::FieldValidation;
+use crate::http::warnings::Warning;
+use crate::schema::{self, Decoded, Field, ListKind, ListSchema, MapSchema, Scalar, Schema, SchemaRef, decode};
+use crate::storage::Document;
+use crate::validation::quoted;
+
+/// Anything, and what comes twice in it is noticed.
+static ANY: LazyLock<SchemaRef> = LazyLock::new(|| Schema::Any.into());
+
+/// The operations of a JSON patch.
+static OPERATIONS: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let field = |schema: SchemaRef| Field { schema, default: None, required: false, patch: None, wide: false };
+    let text = || field(Schema::Scalar(Scalar::String).into());
+    let fields = [("op", text()), ("path", text()), ("from", text()), ("value", field(Schema::Any.into()))];
+    let fields = fields.into_iter().map(|(name, field)| (name.into(), field)).collect();
+    let operation = Schema::Map(MapSchema { fields, ..MapSchema::default() });
+    Schema::List(ListSchema { items: operation.into(), kind: ListKind::Atomic }).into()
+});
+
+/// Fills in what an object leaves out, and refuses one that may not be. `old` is what it was, if it was there.
+pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<Vec<Warning>, Failure> {
+    if call.kind.custom {
+        return Ok(Vec::new());
+    }
+    let Some(schema) = schema_for(call, next.as_value()) else { return Ok(Vec::new()) };
+    if call.is_status() {
+        if let (Some(status), Some(types)) = (next.map_mut().get_mut("status"), schema.member("status")) {
+            defaulting::apply(status, types);
+        }
+        return Ok(Vec::new());
+    }
+    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "services") {
+        defaulting::apply_object(next.map_mut(), &schema);
+        addresses::assign(call, old, next);
+    }
+    defaulting::apply_object(next.map_mut(), &schema);
+    initial::complete(call, old, next);
+    Ok(Vec::new())
+}
+
+/// An object as it would be had it come through here: one that was put into the storage has no defaults.
+pub(super) fn filled(call: &Call, document: &Document) -> Document {
+    let mut filled = document.clone();
+    if let Some(schema) = schema_for(call, document.as_value()) {
+        defaulting::apply_object(filled.map_mut(), &schema);
+    }
+    filled
+}
+
+/// The types of an object. There is no conversion, so one may have been written in another version than it is read in:
+/// the version that knows most of its fields is the one.
+fn schema_for(call: &Call, object: &Value) -> Option<SchemaRef> {
+    let asked = schema::of(&call.kind, &call.version)?;
+    if call.kind.versions.len() < 2 {
+        return Some(asked);
+    }
+    let others = call.kind.versions.iter().filter_map(|version| schema::of(&call.kind, &version.name));
+    std::iter::once(asked).chain(others).min_by_key(|schema| decode(object, schema).notes.len())
+}
+
+/// What was sent, with the fields that its kind has and no others.
+pub(crate) fn decoded(call: &Call, sent: Sent) -> Result<Sent, Failure> {
+    let schema = schema::of(&call.kind, &call.version);
+    let types = schema.as_ref().unwrap_or(&ANY);
+    // The text says more than the tree: the order of the fields, and which came twice.
+    let decoded = match call.body.is_empty() {
+        false => decode(&mut serde_json::Deserializer::from_slice(&call.body), types),
+        true => decode(sent.document.as_value(), types),
+    };
+    let refused = |text: &str| {
+        let (kind, version) = (&call.kind.kind, quoted(&call.version().name));
+        Failure::bad_request(format!("{kind} in version {version} cannot be handled as a {kind}: {text}"))
+    };
+    if let Some(error) = &decoded.error {
+        return Err(refused(error));
+    }
+    tell(call, &decoded.notes).map_err(|text| refused(&text))?;
+    match (schema, decoded.value) {
+        (None, _) => Ok(sent),
+        (Some(_), Value::Null) => Ok(Sent { document: Document::default(), ..sent }),
+        (Some(_), value) => match Document::new(value) {
+            Some(document) => Ok(Sent { document, ..sent }),
+            None => Err(refused("the object has no usable metadata")),
+        },
+    }
+}
+
+/// What a patch made of an object, with the fields that its kind has and no others. `notes` are those of the patch.
+pub(super) fn patched(call: &Call, notes: &[String], object: Value) -> Result<Value, Failure> {
+    let Some(schema) = schema_for(call, &object) else {
+        return tell(call, notes).map(|()| object).map_err(Failure::invalid_patch);
+    };
+    let decoded: Decoded = decode(&object, &schema);
+    if let Some(error) = decoded.error {
+        return Err(Failure::invalid_patch(error));
+    }
+    let notes: Vec<String> = notes.iter().chain(&decoded.notes).cloned().collect();
+    tell(call, &notes).map_err(Failure::invalid_patch)?;
+    Ok(decoded.value)
+}
+
+/// What is to be said of a patch itself.
+pub(super) fn notes_of_patch(call: &Call) -> Vec<String> {
+    let source = &mut serde_json::Deserializer::from_slice(&call.body);
+    match call.media_type.as_str() {
+        "application/json-patch+json" => {
+            notes(source, &OPERATIONS).into_iter().map(|note| format!("json patch {note}")).collect()
+        }
+        _ => notes(source, &ANY),
+    }
+}
+
+fn notes<'de>(source: impl Deserializer<'de>, schema: &SchemaRef) -> Vec<String> {
+    decode(source, schema).notes
+}
+
+/// Tells the client, or says why it is refused.
+fn tell(call: &Call, notes: &[String]) -> Result<(), String> {
+    match call.options.field_validation {
+        // What is none has been refused before.
+        FieldValidation::Ignore | FieldValidation::Other(_) => {}
+        FieldValidation::Warn => notes.iter().for_each(|note| call.warnings.add(note)),
+        FieldValidation::Strict if notes.is_empty() => {}
+        FieldValidation::Strict => return Err(format!("strict decoding error: {}", notes.join(", "))),
+    }
+    Ok(())
+}
