@@ -23,11 +23,30 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+/// How groups and resources are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Discovery {
+    /// A document for each group version.
+    Apart,
+    /// All in one: `as=APIGroupDiscoveryList`.
+    Aggregated,
+}
+
 /// The first of the `Accept` header's media types that this server has, as a kube-apiserver chooses.
 pub(crate) fn representation(headers: &HeaderMap) -> Result<Representation, Failure> {
+    chosen(headers, Representation::Whole, |clause| clause.representation())
+}
+
+/// The same for the documents that say what there is.
+pub(crate) fn discovery(headers: &HeaderMap) -> Result<Discovery, Failure> {
+    chosen(headers, Discovery::Apart, |clause| clause.discovery())
+}
+
+/// The best clause that means something; `usual`, if nothing is said.
+fn chosen<T>(headers: &HeaderMap, usual: T, meaning: impl Fn(&Clause<'_>) -> Option<T>) -> Result<T, Failure> {
     let accepted: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     if accepted.iter().all(|value| value.trim().is_empty()) {
-        return Ok(Representation::Whole);
+        return Ok(usual);
     }
     let mut clauses: Vec<Clause<'_>> =
         accepted.iter().flat_map(|value| value.split(',')).map(Clause::of).filter(Clause::is_json).collect();
@@ -36,7 +55,7 @@ pub(crate) fn representation(headers: &HeaderMap) -> Result<Representation, Fail
     }
     // The best first; of equally good ones those that say what they mean.
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality).then_with(|| a.is_any().cmp(&b.is_any())));
-    clauses.iter().find_map(Clause::representation).ok_or_else(Failure::unknown_representation)
+    clauses.iter().find_map(meaning).ok_or_else(Failure::unknown_representation)
 }
 
 /// Whether the client can read gzip.
@@ -73,8 +92,8 @@ impl<'a> Clause<'a> {
         self.is_any() || self.media_type == "application/json"
     }
 
-    /// The representation that it means, if the server has it.
-    fn representation(&self) -> Option<Representation> {
+    /// What objects are to be shown as: kind, group and version. None, if it asks for what no server has.
+    fn target(&self) -> Option<(Option<&str>, Option<&str>, Option<&str>)> {
         let last = |name: &str| {
             let found = self.parameters.iter().rev().find(|(parameter, _)| *parameter == name);
             found.map(|(_, value)| *value)
@@ -83,7 +102,21 @@ impl<'a> Clause<'a> {
         if is_unknown("stream", "watch") || is_unknown("sv", "v1") {
             return None;
         }
-        match (last("as"), last("g"), last("v")) {
+        Some((last("as"), last("g"), last("v")))
+    }
+
+    /// The form of discovery that it means, if the server has it. The beta of the aggregated one is no more.
+    fn discovery(&self) -> Option<Discovery> {
+        match self.target()? {
+            (None, None, None) => Some(Discovery::Apart),
+            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Discovery::Aggregated),
+            _ => None,
+        }
+    }
+
+    /// The representation that it means, if the server has it.
+    fn representation(&self) -> Option<Representation> {
+        match self.target()? {
             (None, None, None) => Some(Representation::Whole),
             (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => {
                 Some(Representation::Metadata { list: false })
@@ -137,5 +170,23 @@ mod tests {
         ] {
             assert_eq!(chosen(refused).expect_err(refused).code(), 406);
         }
+    }
+
+    #[test]
+    fn aggregated_discovery_is_only_for_those_who_ask_for_it() {
+        const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let beta = V2.replace("v2", "v2beta1");
+        let chosen = |accept: &str| {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(accept).expect("a header"))]);
+            discovery(&headers).map_err(|failure| failure.code())
+        };
+        assert_eq!(discovery(&HeaderMap::new()), Ok(Discovery::Apart));
+        for accept in [V2.to_owned(), format!("{beta},{V2},application/json"), format!("{V2};profile=nopeer")] {
+            assert_eq!(chosen(&accept), Ok(Discovery::Aggregated), "{accept}");
+        }
+        for accept in [format!("{beta},application/json"), "application/json, */*".to_owned()] {
+            assert_eq!(chosen(&accept), Ok(Discovery::Apart), "{accept}");
+        }
+        assert_eq!(chosen(&beta), Err(406));
     }
 }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream, StreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -30,7 +30,8 @@ pub(crate) struct Answer {
     content_type: &'static str,
     content: Content,
     retry_after: Option<u32>,
-    warnings: Vec<HeaderValue>,
+    /// More headers, or others in the place of the usual ones.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 enum Content {
@@ -47,7 +48,7 @@ impl Answer {
     }
 
     pub(crate) fn parts(status: StatusCode, parts: Vec<Bytes>) -> Self {
-        Self { status, content_type: JSON, content: Content::Parts(parts), retry_after: None, warnings: Vec::new() }
+        Self { status, content_type: JSON, content: Content::Parts(parts), retry_after: None, headers: Vec::new() }
     }
 
     pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
@@ -55,18 +56,29 @@ impl Answer {
     }
 
     pub(crate) fn stream(lines: BoxStream<'static, Bytes>) -> Self {
-        Self {
-            status: StatusCode::OK,
-            content_type: JSON,
-            content: Content::Stream(lines),
-            retry_after: None,
-            warnings: Vec::new(),
-        }
+        Self { content: Content::Stream(lines), ..Self::parts(StatusCode::OK, Vec::new()) }
+    }
+
+    /// A status and nothing else.
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self { content_type: "", ..Self::parts(status, Vec::new()) }
+    }
+
+    /// The same document as something else than JSON.
+    pub(crate) fn of_type(mut self, content_type: &'static str) -> Self {
+        self.content_type = content_type;
+        self
+    }
+
+    /// With a header more. What may come once replaces what is there.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// The same with warnings.
     pub(crate) fn with_warnings(mut self, warnings: &Warnings) -> Self {
-        self.warnings = warnings.headers();
+        self.headers.extend(warnings.headers().into_iter().map(|warning| (WARNING, warning)));
         self
     }
 
@@ -79,13 +91,18 @@ impl Answer {
         let mut response = Response::new(Body::default());
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        if !self.content_type.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        for (name, value) in self.headers {
+            match name {
+                VARY | WARNING => drop(headers.append(name, value)),
+                _ => drop(headers.insert(name, value)),
+            }
+        }
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        for warning in self.warnings {
-            headers.append(WARNING, warning);
         }
         *response.body_mut() = match self.content {
             Content::Stream(lines) => streamed(lines),
@@ -93,7 +110,7 @@ impl Answer {
                 let length: usize = parts.iter().map(Bytes::len).sum();
                 if gzip && length > GZIP_ABOVE {
                     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+                    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
                     streamed(compressed(parts))
                 } else {
                     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));

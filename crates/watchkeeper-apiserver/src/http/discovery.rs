@@ -1,13 +1,11 @@
 //! Which groups, versions and resources there are: the documents that clients had before aggregated discovery.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use serde::Serialize;
 
 use super::answer::Answer;
 use crate::failure::Failure;
-use crate::kinds::{Entry, Kind, Registry, Version};
+use crate::kinds::{self, Entry, Kind, Registry, Version};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +44,7 @@ struct Group {
     preferred_version: GroupVersion,
 }
 
-#[derive(Serialize, Clone, PartialEq)]
+#[derive(Serialize, Clone)]
 #[serde(rename_all = "camelCase")]
 struct GroupVersion {
     group_version: String,
@@ -87,22 +85,19 @@ pub(super) fn group(registry: &Registry, name: &str) -> Answer {
 
 /// `/api/v1`, `/apis/<group>/<version>`
 pub(super) fn resources(registry: &Registry, group: &str, version: &str) -> Answer {
-    let kinds = registry.all();
-    let served: Vec<(&Arc<Kind>, &Version)> = kinds
-        .iter()
-        .filter(|kind| kind.group == group)
-        .filter_map(|kind| kind.version(version).map(|version| (kind, version)))
-        .collect();
-    let Some((_, first)) = served.first() else {
-        let known = group.is_empty() || kinds.iter().any(|kind| kind.group == group);
-        return if known { Failure::no_such_resource().into() } else { Answer::page_not_found() };
+    let Some(group) = registry.groups().into_iter().find(|known| known.name == group) else {
+        return Answer::page_not_found();
     };
+    let Some(version) = group.versions.iter().find(|known| known.name == version) else {
+        return Failure::no_such_resource().into();
+    };
+    let served = version.kinds.iter().filter_map(|kind| Some((kind, kind.version(&version.name)?)));
     answer(&ResourceList {
         kind: "APIResourceList",
         // The core group's list has none, for reasons lost in time.
-        api_version: (!group.is_empty()).then_some("v1"),
-        group_version: first.api_version.clone(),
-        resources: served.iter().flat_map(|(kind, version)| entries(kind, version)).collect(),
+        api_version: (!group.name.is_empty()).then_some("v1"),
+        group_version: version.api_version.clone(),
+        resources: served.flat_map(|(kind, version)| entries(kind, version)).collect(),
     })
 }
 
@@ -123,24 +118,15 @@ fn entries(kind: &Kind, version: &Version) -> Vec<Entry> {
 }
 
 fn all_groups(registry: &Registry) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for kind in registry.all().iter().filter(|kind| !kind.group.is_empty()) {
-        for version in &kind.versions {
-            let served = GroupVersion { group_version: version.api_version.clone(), version: version.name.clone() };
-            match groups.iter_mut().find(|group| group.name == kind.group) {
-                Some(group) if group.versions.contains(&served) => {}
-                Some(group) => group.versions.push(served),
-                None => groups.push(Group {
-                    kind: None,
-                    api_version: None,
-                    name: kind.group.clone(),
-                    versions: vec![served.clone()],
-                    preferred_version: served,
-                }),
-            }
-        }
-    }
-    groups
+    let groups = registry.groups().into_iter().filter(|group| !group.name.is_empty());
+    let shown = groups.filter_map(|group| {
+        let version =
+            |version: kinds::GroupVersion| GroupVersion { group_version: version.api_version, version: version.name };
+        let versions: Vec<GroupVersion> = group.versions.into_iter().map(version).collect();
+        let preferred_version = versions.first()?.clone();
+        Some(Group { kind: None, api_version: None, name: group.name, versions, preferred_version })
+    });
+    shown.collect()
 }
 
 fn answer(document: &impl Serialize) -> Answer {

@@ -20,9 +20,11 @@
 //! ```
 
 pub(crate) mod accept;
+mod aggregated;
 pub(crate) mod answer;
 pub(crate) mod body;
 mod discovery;
+pub(crate) mod etag;
 mod health;
 pub(crate) mod options;
 pub(crate) mod route;

@@ -8,15 +8,15 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use tower::{BoxError, Service};
 
-use super::accept::{accepts_gzip, representation};
+use super::accept::{self, Discovery, accepts_gzip, representation};
 use super::answer::{Answer, Body};
 use super::options::Options;
 use super::route::{ResourcePath, Route};
 use super::warnings::Warnings;
-use super::{body, discovery, health};
+use super::{aggregated, body, discovery, health};
 use crate::failure::Failure;
 use crate::faults;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Registry};
 use crate::server::Inner;
 use crate::verbs::{self, Call};
 
@@ -92,7 +92,6 @@ where
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().unwrap_or_default();
     let is_get = parts.method == Method::GET;
-    let registry = &server.registry;
     match Route::of(parts.uri.path()) {
         Route::Health { endpoint, check } => match Options::of(query) {
             Ok(options) => health::answer(&endpoint, check.as_deref(), &options),
@@ -109,11 +108,22 @@ where
         _ if !is_get => Failure::method_not_allowed().into(),
         Route::Index => index(&server),
         Route::Version => Answer::json(StatusCode::OK, server.version.clone()),
-        Route::CoreVersions => discovery::core_versions(),
-        Route::Groups => discovery::groups(registry),
-        Route::Group(group) => discovery::group(registry, &group),
-        Route::Resources { group, version } => discovery::resources(registry, &group, &version),
+        route => discover(&server.registry, route, &parts.headers).unwrap_or_else(Answer::from),
     }
+}
+
+/// What there is: all in one document where the client asks for that, else a document for each question.
+fn discover(registry: &Registry, route: Route, headers: &HeaderMap) -> Result<Answer, Failure> {
+    Ok(match (route, accept::discovery(headers)?) {
+        (Route::CoreVersions, Discovery::Aggregated) => aggregated::answer(registry, true, headers),
+        (Route::Groups, Discovery::Aggregated) => aggregated::answer(registry, false, headers),
+        (_, Discovery::Aggregated) => return Err(Failure::unknown_representation()),
+        (Route::CoreVersions, _) => discovery::core_versions(),
+        (Route::Groups, _) => discovery::groups(registry),
+        (Route::Group(group), _) => discovery::group(registry, &group),
+        (Route::Resources { group, version }, _) => discovery::resources(registry, &group, &version),
+        _ => Answer::page_not_found(),
+    })
 }
 
 async fn resource<B>(

@@ -18,6 +18,7 @@
 mod built_in;
 mod custom;
 mod fields;
+mod groups;
 mod registry;
 mod rules;
 
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use built_in::server_version;
 pub use custom::{CustomResource, InvalidResource};
 pub(crate) use fields::FieldLabels;
+pub(crate) use groups::{Group, GroupVersion};
 pub(crate) use registry::Registry;
 pub(crate) use rules::{NameRule, Rules};
 

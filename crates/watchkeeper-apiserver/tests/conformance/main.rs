@@ -7,6 +7,7 @@ mod support;
 
 mod around;
 mod deletions;
+mod discovery;
 mod hostile;
 mod lists;
 mod representations;
