@@ -21,6 +21,7 @@ use crate::http::body::{self, Sent};
 use crate::http::options::Options;
 use crate::http::warnings::Warnings;
 use crate::kinds::{CustomResource, InvalidResource, Kind, Registry, server_version};
+use crate::openapi::Documents;
 use crate::private_file::replace;
 use crate::random::Random;
 use crate::storage::{Expect, FileError, History, Storage, Stored};
@@ -146,6 +147,7 @@ impl Builder {
             version: server_version(),
             stopping: stopping.clone(),
             faults: Injector::new(),
+            openapi: Documents::default(),
         });
         inner.found();
         ApiServer { inner, _stop: Arc::new(stopping.drop_guard()) }
@@ -186,6 +188,7 @@ pub(crate) struct Inner {
     pub(crate) version: Bytes,
     pub(crate) stopping: CancellationToken,
     pub(crate) faults: Injector,
+    pub(crate) openapi: Documents,
 }
 
 impl Default for ApiServer {

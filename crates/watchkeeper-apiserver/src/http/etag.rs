@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::answer::Answer;
 
-/// 32 digits that stand for the content of a document.
+/// Digits that stand for the content of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ETag(Box<str>);
 
@@ -21,6 +21,11 @@ impl ETag {
             hasher.finish()
         };
         Self(format!("{:016X}{:016X}", half(0), half(1)).into())
+    }
+
+    /// A mark that was made elsewhere.
+    pub(crate) fn known(mark: &str) -> Self {
+        Self(mark.into())
     }
 
     /// Without quotation marks, as it stands in a URL.

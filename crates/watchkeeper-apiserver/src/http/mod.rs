@@ -26,6 +26,7 @@ pub(crate) mod body;
 mod discovery;
 pub(crate) mod etag;
 mod health;
+mod openapi;
 pub(crate) mod options;
 pub(crate) mod route;
 pub(crate) mod service;

@@ -11,6 +11,10 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz`, and one check of them.
     Health { endpoint: String, check: Option<String> },
+    /// `/openapi/v2`
+    OpenApiV2,
+    /// `/openapi/v3`, and one document of it.
+    OpenApiV3 { path: Option<String> },
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -58,6 +62,9 @@ impl Route {
             [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => {
                 Self::Health { endpoint: (*endpoint).to_owned(), check: Some(check.join("/")) }
             }
+            ["openapi", "v2"] => Self::OpenApiV2,
+            ["openapi", "v3"] => Self::OpenApiV3 { path: None },
+            ["openapi", "v3", path @ ..] => Self::OpenApiV3 { path: Some(path.join("/")) },
             ["api"] => Self::CoreVersions,
             ["api", version] => Self::Resources { group: String::new(), version: (*version).to_owned() },
             ["api", version, rest @ ..] => resource("", version, rest),

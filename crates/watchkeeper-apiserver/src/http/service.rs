@@ -13,7 +13,7 @@ use super::answer::{Answer, Body};
 use super::options::Options;
 use super::route::{ResourcePath, Route};
 use super::warnings::Warnings;
-use super::{aggregated, body, discovery, health};
+use super::{aggregated, body, discovery, health, openapi};
 use crate::failure::Failure;
 use crate::faults;
 use crate::kinds::{Kind, Registry};
@@ -97,6 +97,9 @@ where
             Ok(options) => health::answer(&endpoint, check.as_deref(), &options),
             Err(failure) => failure.into(),
         },
+        Route::OpenApiV2 => openapi::older(&server, &parts.headers),
+        Route::OpenApiV3 { path: None } => openapi::index(&server),
+        Route::OpenApiV3 { path: Some(path) } => openapi::document(&server, &path, query, &parts.headers),
         Route::Unknown => Answer::page_not_found(),
         Route::NoResource { group } if !knows_group(&server, &group) => Answer::page_not_found(),
         Route::NoResource { .. } => Failure::no_such_resource().into(),
@@ -262,7 +265,9 @@ fn knows_group(server: &Inner, group: &str) -> bool {
 /// `/`: the paths that there are.
 fn index(server: &Inner) -> Answer {
     let mut paths: Vec<String> =
-        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"].map(str::to_owned).to_vec();
+        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .to_vec();
     for kind in server.registry.all().iter().filter(|kind| !kind.group.is_empty()) {
         paths.push(format!("/apis/{}", kind.group));
         paths.extend(kind.versions.iter().map(|version| format!("/apis/{}", version.api_version)));

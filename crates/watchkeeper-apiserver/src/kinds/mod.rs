@@ -22,7 +22,10 @@ mod groups;
 mod registry;
 mod rules;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub(crate) use built_in::server_version;
 pub use custom::{CustomResource, InvalidResource};
@@ -75,6 +78,8 @@ pub struct Version {
     /// How every object begins: `{"kind":"Pod","apiVersion":"v1",`.
     pub(crate) prefix: String,
     pub(crate) storage_version_hash: String,
+    /// The `openAPIV3Schema` of a custom kind, as its definition says it; without one, objects may have anything.
+    pub(crate) openapi: Option<Arc<Value>>,
 }
 
 /// Something beneath an object that has verbs of its own.
@@ -146,6 +151,7 @@ impl Version {
             subresources: Vec::new(),
             prefix,
             storage_version_hash: String::new(),
+            openapi: None,
         }
     }
 

@@ -5,11 +5,18 @@
 //! text is kept once, and each document is a list of slices of it. Both are unpacked when the first document is asked
 //! for; a document is put together anew each time.
 
+mod custom;
+mod documents;
+mod gnostic;
+mod yaml;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+
+pub(crate) use documents::Documents;
 
 static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| unpacked(include_bytes!("../../data/openapi-text.gz")));
 

@@ -10,6 +10,7 @@ mod deletions;
 mod discovery;
 mod hostile;
 mod lists;
+mod openapi;
 mod representations;
 mod selectors;
 mod tables;
