@@ -302,6 +302,32 @@ impl Failure {
         })
     }
 
+    pub(crate) fn forbidden(kind: &Kind, name: &str, why: impl std::fmt::Display) -> Self {
+        let text = format!("{} {} is forbidden: {why}", kind.resource(), quoted(name));
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", text).about(kind, name)
+    }
+
+    /// Something that the rules do not allow.
+    pub(crate) fn not_allowed(text: String, details: Details) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", text).with(details)
+    }
+
+    /// Nobody has this token.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// An eviction that a budget does not allow now.
+    pub(crate) fn disruption(text: String, retry_after_seconds: Option<u32>) -> Self {
+        let cause = Cause { reason: "DisruptionBudget", message: text, field: String::new() };
+        let text = "Cannot evict pod as it would violate the pod's disruption budget.";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", text).with(Details {
+            causes: vec![cause],
+            retry_after_seconds,
+            ..Details::default()
+        })
+    }
+
     pub(crate) fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
         let text = format!(
             "{} {} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
@@ -321,6 +347,20 @@ impl Failure {
     pub(crate) fn internal(text: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
     }
+}
+
+/// The `Status` of something that was done.
+pub(crate) fn succeeded(code: StatusCode) -> Vec<u8> {
+    encoded(&Document {
+        kind: "Status",
+        api_version: "v1",
+        metadata: Metadata { continue_token: None },
+        status: "Success",
+        message: "",
+        reason: "",
+        details: None,
+        code: Some(code.as_u16()),
+    })
 }
 
 /// The `Status` of a deletion that left nothing.

@@ -31,13 +31,17 @@
 //! - `defaulting`: what does an object have that nobody sent?
 //! - `tables`: how do objects become rows?
 //! - `verbs`: what can be done with objects? One file for each verb.
+//! - [`access`]: who asks, and who may do what?
+//! - [`life`]: what becomes of objects after a write?
 //! - `http`: how does a request become an answer?
 //! - [`ApiServer`]: all of it together. Every number that decides something stands in [`defaults`].
 //! - [`listen`]: how do programs outside of this process reach the server?
 //! - [`faults`]: what can go wrong between a server and its clients, on demand?
 //! - [`truth`]: what is true, for a cache to be compared with?
 
+pub mod access;
 pub mod kinds;
+pub mod life;
 pub mod listen;
 pub mod selectors;
 pub mod storage;
@@ -62,9 +66,11 @@ mod random;
 mod validation;
 
 pub use self::http::{ApiService, Body};
+pub use access::AccessRules;
 pub use failure::Failure;
 pub use faults::{Ending, Fault, FaultRecord, Faults, Match, Record, Rule, StallAt};
 pub use kinds::{CustomResource, InvalidResource, Kind};
+pub use life::Controllers;
 pub use listen::{KubeconfigError, Limits, ListenError, ListenOptions, Listening};
 pub use server::{ApiServer, Builder, ExpiredWatch, Namespaces};
 pub use storage::{FileError, History, JournalEntry, Storage, Stored};

@@ -6,11 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::HeaderValue;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tower::ServiceExt as _;
 
+use crate::access::{AccessRules, User};
 use crate::clock::Clock;
 use crate::defaults::{BOOKMARK_JITTER, BOOKMARKS, JOURNAL, WATCH_BUFFER};
 use crate::failure::Failure;
@@ -21,6 +24,7 @@ use crate::http::body::{self, Sent};
 use crate::http::options::Options;
 use crate::http::warnings::Warnings;
 use crate::kinds::{CustomResource, InvalidResource, Kind, Registry, server_version};
+use crate::life::{self, Controllers};
 use crate::openapi::Documents;
 use crate::private_file::replace;
 use crate::random::Random;
@@ -55,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) bookmark_jitter: f64,
     pub(crate) expired_watch: ExpiredWatch,
     pub(crate) watch_buffer: usize,
+    pub(crate) controllers: Controllers,
+    pub(crate) access: Option<Arc<AccessRules>>,
 }
 
 /// Sets up a server. [`ApiServer::builder`] makes one.
@@ -123,6 +129,19 @@ impl Builder {
         self
     }
 
+    /// Who removes what belongs to something that is gone, and empties namespaces; the server itself, if not said
+    /// otherwise. Say so if a kube-controller-manager runs on it.
+    pub fn controllers(mut self, controllers: Controllers) -> Self {
+        self.settings.controllers = controllers;
+        self
+    }
+
+    /// Who may do what; everybody everything, if not said otherwise.
+    pub fn rules(mut self, rules: AccessRules) -> Self {
+        self.settings.access = Some(Arc::new(rules));
+        self
+    }
+
     /// Makes uids, generated names and jitter the same in every run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -140,7 +159,7 @@ impl Builder {
         let stopping = CancellationToken::new();
         let inner = Arc::new(Inner {
             registry: Registry::new(),
-            storage: Storage::new(self.history, self.journal),
+            storage: Storage::new(self.history, self.journal, self.settings.controllers == Controllers::BuiltIn),
             clock: Clock::starting_at(self.wall_clock.unwrap_or_else(Timestamp::now)),
             random: Random::new(self.seed),
             settings: self.settings,
@@ -212,6 +231,8 @@ impl ApiServer {
                 bookmark_jitter: BOOKMARK_JITTER,
                 expired_watch: ExpiredWatch::Event,
                 watch_buffer: WATCH_BUFFER,
+                controllers: Controllers::BuiltIn,
+                access: None,
             },
             history: History::default(),
             journal: JOURNAL,
@@ -228,6 +249,17 @@ impl ApiServer {
     /// A client of the server: no socket, no runtime of its own, and time that can be paused.
     pub fn client(&self) -> kube_client::Client {
         kube_client::Client::new(self.service(), "default")
+    }
+
+    /// A client that is a user of the [`AccessRules`], or some other one that they do not know.
+    pub fn client_of(&self, user: &str) -> kube_client::Client {
+        // A name that no header can have is nobody's.
+        let user = HeaderValue::try_from(user).unwrap_or_else(|_| HeaderValue::from_static("system:anonymous"));
+        let service = self.service().map_request(move |mut request: ::http::Request<kube_client::client::Body>| {
+            request.headers_mut().insert("impersonate-user", user.clone());
+            request
+        });
+        kube_client::Client::new(service, "default")
     }
 
     /// All objects, and what has happened to them.
@@ -270,11 +302,13 @@ impl ApiServer {
     /// Creates an object as a `POST` does. Its kind decides the path; in namespaced kinds, `default` is the namespace of
     /// one that names none.
     pub fn create(&self, object: Value) -> Result<Arc<Stored>, Failure> {
-        self.inner.create(object)
+        let created = self.inner.create(object);
+        life::settle_now(&self.inner);
+        created
     }
 
     /// Puts an object there as it is, with its status, whatever was there: for filling a server. Only uid, creation time
-    /// and version are filled in. Namespaces are not looked at.
+    /// and version are filled in. Namespaces are not looked at, nor are owners.
     pub fn put(&self, object: Value) -> Result<Arc<Stored>, Failure> {
         let (call, sent) = self.inner.call_for(object)?;
         let (kind, mut document) = (&call.kind, sent.document);
@@ -288,15 +322,16 @@ impl ApiServer {
         if document.meta("creationTimestamp").is_empty() {
             document.set_meta("creationTimestamp", self.inner.clock.now());
         }
-        // Whatever is there is expected.
-        self.inner.storage.put(kind, &key, &document, Expect::Anything).map_err(|_| Failure::modified(kind, &key))
+        Ok(self.inner.storage.fill(kind, &key, &document))
     }
 
     /// Removes an object, whatever holds it; answers with the deletion's revision, if it was there. `key` is
     /// `namespace/name`, or `name`.
     pub fn remove(&self, kind: &Arc<Kind>, key: &str) -> Option<u64> {
         self.inner.storage.get(kind, key)?;
-        self.inner.storage.delete(kind, key, Expect::Anything).ok()
+        let revision = self.inner.storage.delete(kind, key, Expect::Anything).ok();
+        life::settle_now(&self.inner);
+        revision
     }
 
     /// Forgets all changes up to a revision, as etcd's compaction does.
@@ -385,6 +420,7 @@ impl Inner {
             media_type: String::new(),
             body: Bytes::new(),
             warnings: Warnings::default(),
+            user: User::admin(),
         };
         Ok((call, sent))
     }

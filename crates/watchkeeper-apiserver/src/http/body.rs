@@ -74,6 +74,42 @@ pub(crate) fn object(
     from_tree(kind, version, tree)
 }
 
+/// Reads something that is no stored object: what is sent to a subresource. It may leave its kind out.
+pub(crate) fn call(
+    registry: &Registry,
+    kind: &str,
+    api_versions: &[&str],
+    media_type: &str,
+    body: &[u8],
+) -> Result<Value, Failure> {
+    if !matches!(media_type, "" | "application/json") {
+        return Err(Failure::unsupported_media_type(&["application/json"]));
+    }
+    let tree = map(body).map_err(|error| {
+        Failure::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {error}"))
+    })?;
+    if !is_within_depth(&tree, DEPTH_LIMIT, &mut { usize::MAX }) {
+        return Err(Failure::bad_request("json: exceeded max depth"));
+    }
+    let text = |field: &str| tree.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, name) = (text("apiVersion"), text("kind"));
+    if (name.is_empty() || name == kind) && (api_version.is_empty() || api_versions.contains(&api_version)) {
+        return Ok(tree);
+    }
+    let expected = api_versions.first().and_then(|version| version.split_once('/')).map_or("core", |(group, _)| group);
+    let (_, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let why = match registry.of_object(api_version, name) {
+        Some(_) => format!("converting ({version}.{name}) to ({expected}.{kind}): unknown conversion"),
+        None => format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            quoted(name),
+            quoted(api_version)
+        ),
+    };
+    let version = quoted(version);
+    Err(Failure::bad_request(format!("{name} in version {version} cannot be handled as a {kind}: {why}")))
+}
+
 /// Reads a map whose kind and apiVersion, if it has them, are texts. Nothing is an empty map.
 pub(crate) fn map(body: &[u8]) -> Result<Value, String> {
     let wrong = |error: String| format!("couldn't get version/kind; json parse error: {error}");

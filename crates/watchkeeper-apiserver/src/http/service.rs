@@ -14,9 +14,11 @@ use super::options::Options;
 use super::route::{ResourcePath, Route};
 use super::warnings::Warnings;
 use super::{aggregated, body, discovery, health, openapi};
+use crate::access::{self, User};
 use crate::failure::Failure;
 use crate::faults;
 use crate::kinds::{Kind, Registry};
+use crate::life;
 use crate::server::Inner;
 use crate::verbs::{self, Call};
 
@@ -90,6 +92,11 @@ where
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
+    let (rules, found) = (server.settings.access.as_deref(), parts.extensions.get::<Arc<User>>());
+    let user = match access::check(rules, found, &parts.method, &parts.uri, &parts.headers) {
+        Ok(user) => user,
+        Err(failure) => return failure.into(),
+    };
     let query = parts.uri.query().unwrap_or_default();
     let is_get = parts.method == Method::GET;
     match Route::of(parts.uri.path()) {
@@ -105,7 +112,7 @@ where
         Route::NoResource { .. } => Failure::no_such_resource().into(),
         Route::Resource(path) if !knows_group(&server, &path.group) => Answer::page_not_found(),
         Route::Resource(path) => {
-            let answer = resource(&server, path, &parts.method, query, &parts.headers, body).await;
+            let answer = resource(&server, user, path, &parts.method, query, &parts.headers, body).await;
             answer.unwrap_or_else(Answer::from)
         }
         _ if !is_get => Failure::method_not_allowed().into(),
@@ -131,6 +138,7 @@ fn discover(registry: &Registry, route: Route, headers: &HeaderMap) -> Result<An
 
 async fn resource<B>(
     server: &Arc<Inner>,
+    user: Arc<User>,
     path: ResourcePath,
     method: &Method,
     query: &str,
@@ -158,29 +166,47 @@ where
         media_type: body::media_type(headers),
         body: body::read(body).await?,
         warnings: Warnings::default(),
+        user,
     };
     let warnings = call.warnings.clone();
     if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "endpoints") {
         warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
     }
-    if let Some(subresource) = call.subresource.as_deref().filter(|name| !["status", "finalize"].contains(name)) {
-        return Err(match call.server.storage.get(&call.kind, &call.key()) {
-            Some(_) => Failure::not_implemented(format_args!("the subresource {subresource}")),
-            None => Failure::not_found(&call.kind, call.name()),
-        });
-    }
-    let answer = match verb {
-        Verb::Get => verbs::get::run(call).await,
-        Verb::List => verbs::list::run(call).await,
-        Verb::Watch => verbs::watch::run(call).await,
-        Verb::Create => verbs::create::run(call),
-        Verb::Update => verbs::update::run(call),
-        Verb::Patch => verbs::patch::run(call),
-        Verb::Delete => verbs::delete::run(call),
-        Verb::DeleteCollection => verbs::delete_collection::run(call).await,
+    let answer = match (verb, call.subresource.as_deref()) {
+        (Verb::Create, Some("binding")) => verbs::binding::run(call),
+        (Verb::Create, Some("eviction")) => verbs::eviction::run(call),
+        (Verb::Get, Some("scale")) => verbs::scale::get(call),
+        (Verb::Update, Some("scale")) => verbs::scale::put(call),
+        (Verb::Patch, Some("scale")) => verbs::scale::patch(call),
+        (_, Some(name)) if !["status", "finalize"].contains(&name) => Err(missing(&call, name)),
+        (Verb::Get, _) => verbs::get::run(call).await,
+        (Verb::List, _) => verbs::list::run(call).await,
+        (Verb::Watch, _) => verbs::watch::run(call).await,
+        // Reviews, bindings and the like are calls, not objects.
+        (Verb::Create, _) if call.kind.plural == "bindings" && !call.version().allows("get") => {
+            verbs::binding::run(call)
+        }
+        (Verb::Create, _) if !call.version().allows("get") => verbs::reviews::run(call),
+        (Verb::Create, _) => verbs::create::run(call),
+        (Verb::Update, _) => verbs::update::run(call),
+        (Verb::Patch, _) => verbs::patch::run(call),
+        (Verb::Delete, _) => verbs::delete::run(call),
+        (Verb::DeleteCollection, _) => verbs::delete_collection::run(call).await,
     };
+    // What follows from a write is done before its answer is seen.
+    if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+        life::settle(server).await;
+    }
     // Who is refused is warned as well.
     Ok(answer.unwrap_or_else(Answer::from).with_warnings(&warnings))
+}
+
+/// Why there is nothing beneath an object.
+fn missing(call: &Call, subresource: &str) -> Failure {
+    match call.server.storage.get(&call.kind, &call.key()) {
+        Some(_) => Failure::not_implemented(format_args!("the subresource {subresource}")),
+        None => Failure::not_found(&call.kind, call.name()),
+    }
 }
 
 /// What a request asks for, if it asks for objects of a kind that there is: what a fault may happen to.
@@ -250,10 +276,6 @@ fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, option
     };
     if !allowed.iter().any(|allowed| allowed == verb.name()) {
         return Err(Failure::method_not_allowed());
-    }
-    // Reviews, bindings and the like are calls, not objects.
-    if matches!(verb, Verb::Create) && path.subresource.is_none() && !version.allows("get") {
-        return Err(Failure::not_implemented(&kind.kind));
     }
     Ok(verb)
 }

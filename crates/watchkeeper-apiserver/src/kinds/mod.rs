@@ -17,6 +17,7 @@
 
 mod built_in;
 mod custom;
+pub(crate) mod events;
 mod fields;
 mod groups;
 mod registry;

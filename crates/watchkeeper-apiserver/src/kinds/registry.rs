@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::{CustomResource, InvalidResource, Kind, built_in};
+use super::{CustomResource, InvalidResource, Kind, built_in, events};
 
 /// The kinds of one server.
 pub(crate) struct Registry {
@@ -40,6 +40,11 @@ impl Registry {
         kinds.all.get(*id).cloned()
     }
 
+    /// The kind whose objects are at this place of the storage.
+    pub(crate) fn by_id(&self, id: usize) -> Option<Arc<Kind>> {
+        self.read().all.get(id).cloned()
+    }
+
     /// The kind of an object that says `apiVersion` and `kind`.
     pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -61,7 +66,12 @@ impl Kinds {
     fn put(&mut self, mut kind: Kind) -> Arc<Kind> {
         let path = (kind.group.clone(), kind.plural.clone());
         let id = *self.ids.entry(path).or_insert(self.all.len());
-        kind.id = id;
+        // Events are the same objects in both groups.
+        let shared = self.ids.get(&(String::new(), "events".to_owned()));
+        kind.id = match events::is_other_form(&kind.group, &kind.plural) {
+            true => shared.copied().unwrap_or(id),
+            false => id,
+        };
         let kind = Arc::new(kind);
         match self.all.get_mut(id) {
             Some(known) => *known = kind.clone(),

@@ -20,6 +20,7 @@ use super::host::Hosts;
 use super::options::Limits;
 use super::socket::Line;
 use super::token::Token;
+use crate::access::{User, bearer};
 use crate::failure::Failure;
 use crate::faults::OnSocket;
 use crate::http::answer::Answer;
@@ -64,10 +65,14 @@ impl Gate {
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        if let Err(failure) = self.check(&request) {
-            let response = Answer::from(failure).into_response(false);
-            return Ok(response.map(|body| Held { body, line, _busy: busy }));
-        }
+        let user = match self.check(&request) {
+            Ok(user) => user,
+            Err(failure) => {
+                let response = Answer::from(failure).into_response(false);
+                return Ok(response.map(|body| Held { body, line, _busy: busy }));
+            }
+        };
+        request.extensions_mut().insert(user);
         // Nothing behind the gate needs it, and what has no token can show none.
         request.headers_mut().remove(AUTHORIZATION);
         // So that a fault can break the connection, and does not end the answer properly.
@@ -90,7 +95,8 @@ impl Gate {
         }))
     }
 
-    fn check<B>(&self, request: &Request<B>) -> Result<(), Failure> {
+    /// Who asks, if the request may pass.
+    fn check<B>(&self, request: &Request<B>) -> Result<Arc<User>, Failure> {
         self.hosts.check(request)?;
         // HTTP/1.1 is stopped before this; HTTP/2 only counts bytes.
         if request.headers().len() > self.limits.headers {
@@ -98,11 +104,15 @@ impl Gate {
             return Err(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "", text));
         }
         // As in a kube-apiserver: a wrong token is wrong everywhere, none is enough where all may look.
-        let is_anonymous = !request.headers().contains_key(AUTHORIZATION);
-        if self.token.is_shown(request.headers()) || is_anonymous && is_open(request.method(), request.uri()) {
-            return Ok(());
+        if !request.headers().contains_key(AUTHORIZATION) && is_open(request.method(), request.uri()) {
+            return Ok(User::anonymous().into());
         }
-        Err(Failure::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"))
+        if self.token.is_shown(request.headers()) {
+            return Ok(User::admin());
+        }
+        let rules = self.service.server.settings.access.as_deref();
+        let holder = rules.zip(bearer(request.headers())).and_then(|(rules, token)| rules.holder(token));
+        holder.map(Arc::new).ok_or_else(Failure::unauthorized)
     }
 
     /// The body, and an error in its place once its time is over.

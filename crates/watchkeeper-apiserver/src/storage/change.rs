@@ -67,12 +67,14 @@ impl Change {
 
     /// The line of a watch: encoded for the first watcher, shared with all others.
     pub(crate) fn line(&self, event: EventType, kind: &Arc<Kind>, shape: &Shape) -> Bytes {
+        // Only the form that it was written in is shared.
+        let is_own = self.after.as_ref().or(self.before.as_ref()).is_some_and(|object| object.is_of(kind));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, line)) = lines.iter().flatten().find(|(e, s, _)| *e == event && s == shape) {
+        if let Some((_, _, line)) = lines.iter().flatten().find(|(e, s, _)| is_own && *e == event && s == shape) {
             return line.clone();
         }
         let line = self.state(event).map(|state| line(event, kind, &state, shape)).unwrap_or_default();
-        if let Some(lines) = lines.as_mut() {
+        if let Some(lines) = lines.as_mut().filter(|_| is_own) {
             lines.push((event, shape.clone(), line.clone()));
         }
         line

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::owners::Owners;
 use super::table::Table;
 use super::{Document, Storage, Stored};
+use crate::kinds::events::is_other_form;
 use crate::kinds::{Kind, Registry};
 
 /// A file that cannot be read or written.
@@ -48,10 +50,10 @@ impl Storage {
             (state.revision, tables)
         };
         writeln!(out, r#"{{"revision":{revision}}}"#)?;
-        for (kind, objects) in kinds.iter().zip(tables) {
+        for (kind, objects) in kinds.iter().zip(tables).filter(|(kind, _)| !is_other_form(&kind.group, &kind.plural)) {
             for object in objects {
                 write!(out, r#"{{"group":"{}","resource":"{}","object":"#, kind.group, kind.plural)?;
-                out.write_all(object.json())?;
+                out.write_all(&object.json_as(kind))?;
                 out.write_all(b"}\n")?;
             }
         }
@@ -97,7 +99,13 @@ impl Storage {
         state.compacted = revision;
         // What is loaded was written in another life.
         state.journal.clear();
+        if let Some(owners) = &mut state.owners {
+            *owners = Owners::default();
+        }
         for (kind, object) in loaded {
+            if let Some(owners) = &mut state.owners {
+                owners.fill(&kind, &object);
+            }
             state.table(kind.id).objects.insert(object.shared_key(), object);
         }
         self.revision.send_replace(revision);

@@ -26,6 +26,7 @@ mod encode;
 mod file;
 mod journal;
 mod object;
+mod owners;
 mod restart;
 mod table;
 #[cfg(test)]
@@ -44,10 +45,12 @@ pub(crate) use document::Document;
 pub use file::FileError;
 pub use journal::JournalEntry;
 pub use object::Stored;
+pub(crate) use owners::{Place, Work};
 pub(crate) use watcher::{Delivery, Filter, Subscription};
 
 use crate::kinds::Kind;
 use journal::Journal;
+use owners::Owners;
 use table::Table;
 
 /// How much of the past is kept.
@@ -99,12 +102,15 @@ struct State {
     /// Everything up to here was compacted on command, or came from a file.
     compacted: u64,
     journal: Journal,
+    /// Who belongs to whom; none, if nothing follows from that here.
+    owners: Option<Owners>,
 }
 
 impl Storage {
-    pub(crate) fn new(history: History, journal: usize) -> Self {
+    pub(crate) fn new(history: History, journal: usize, controllers: bool) -> Self {
+        let owners = controllers.then(Owners::default);
         // An empty etcd is at revision 1.
-        let state = State { revision: 1, tables: Vec::new(), compacted: 0, journal: Journal::new(journal) };
+        let state = State { revision: 1, tables: Vec::new(), compacted: 0, journal: Journal::new(journal), owners };
         Self { state: Mutex::new(state), revision: watch::Sender::new(1), history }
     }
 
@@ -232,6 +238,44 @@ impl Storage {
         Ok(revision)
     }
 
+    /// Something that follows from what was written, and is still to be done.
+    pub(crate) fn next_work(&self) -> Option<Work> {
+        self.lock().owners.as_mut()?.next()
+    }
+
+    pub(crate) fn add_work(&self, work: impl IntoIterator<Item = Work>) {
+        if let Some(owners) = &mut self.lock().owners {
+            owners.add(work);
+        }
+    }
+
+    /// What belongs to an owner; only what blocks its deletion, or all.
+    pub(crate) fn dependents(&self, uid: &str, blocking: bool) -> Vec<Place> {
+        self.lock().owners.as_ref().map(|owners| owners.dependents(uid, blocking)).unwrap_or_default()
+    }
+
+    /// Whether anything belongs to an owner.
+    pub(crate) fn has_dependents(&self, uid: &str, blocking: bool) -> bool {
+        self.lock().owners.as_ref().is_some_and(|owners| owners.has_dependents(uid, blocking))
+    }
+
+    /// Puts an object there as it is, whatever was there. Nothing follows from it.
+    pub(crate) fn fill(&self, kind: &Arc<Kind>, key: &str, document: &Document) -> Arc<Stored> {
+        let labels = document.labels();
+        let fields = kind.fields.values(document.as_value());
+        let mut state = self.lock();
+        let revision = state.revision + 1;
+        let after = Arc::new(Stored::new(kind, key, document, labels, fields, revision));
+        let before = state.table(kind.id).objects.get(key).cloned();
+        let owners = state.owners.take();
+        self.commit(&mut state, kind, revision, before.clone(), Some(after.clone()));
+        state.owners = owners;
+        if let Some(owners) = &mut state.owners {
+            owners.refill(kind, before.as_deref(), &after);
+        }
+        after
+    }
+
     /// The one place where anything changes.
     fn commit(
         &self,
@@ -246,7 +290,12 @@ impl Storage {
         state.revision = revision;
         state.journal.record(kind, &key, revision, after.clone());
         let change = Arc::new(Change::new(revision, Instant::now(), before, after));
-        state.aged_table(kind.id, self.history).apply(key, change, self.history.changes);
+        state.aged_table(kind.id, self.history).apply(key, change.clone(), self.history.changes);
+        if let State { owners: Some(owners), tables, .. } = state {
+            let table = &tables[kind.id];
+            let (before, after) = (change.before().map(Arc::as_ref), change.after().map(Arc::as_ref));
+            owners.follow(kind, before, after, |namespace, limit| table.count_in(namespace, limit));
+        }
         self.revision.send_replace(revision);
     }
 

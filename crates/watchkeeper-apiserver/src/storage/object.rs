@@ -6,8 +6,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::encode::{self, Encoded};
+use super::owners::{Marks, Owner, owners};
 use super::{Change, Document};
-use crate::kinds::{Kind, Version};
+use crate::kinds::{Kind, Version, events};
 
 /// An object: its bytes, and what lists and watches ask of it.
 pub struct Stored {
@@ -20,6 +21,8 @@ pub struct Stored {
     labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the kind's selectable fields, in their order.
     fields: Box<[Box<str>]>,
+    owners: Box<[Owner]>,
+    marks: Marks,
     encoded: Encoded,
 }
 
@@ -41,6 +44,8 @@ impl Stored {
             deleting: document.is_deleting(),
             labels,
             fields,
+            owners: owners(document),
+            marks: Marks::of(document),
             encoded,
         }
     }
@@ -57,6 +62,8 @@ impl Stored {
             deleting: document.is_deleting(),
             labels: document.labels(),
             fields,
+            owners: owners(document),
+            marks: Marks::of(document),
             encoded,
         }
     }
@@ -68,7 +75,7 @@ impl Stored {
 
     /// The same object as if it had been written under another registration.
     pub(crate) fn anew(&self, kind: &Arc<Kind>) -> Self {
-        Self::preview(kind, &self.key, &self.document(), Some(self.revision))
+        Self::preview(kind, &self.key, &self.document_as(kind), Some(self.revision))
     }
 
     /// `namespace/name`, or `name`.
@@ -106,6 +113,29 @@ impl Stored {
         &self.encoded.body
     }
 
+    /// Whether it is being deleted, and goes when its dependents are gone.
+    pub(crate) fn waits_for_dependents(&self) -> bool {
+        self.marks.foreground
+    }
+
+    /// Whether it is being deleted, and lets its dependents go first.
+    pub(crate) fn orphans_dependents(&self) -> bool {
+        self.marks.orphan
+    }
+
+    pub(super) fn owners(&self) -> &[Owner] {
+        &self.owners
+    }
+
+    pub(super) fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    /// Whether another state of it has other owners, or treats its dependents in another way.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        self.owners != other.owners || self.marks != other.marks
+    }
+
     pub(super) fn shared_key(&self) -> Arc<str> {
         self.key.clone()
     }
@@ -129,6 +159,23 @@ impl Stored {
         let tree = serde_json::from_slice(&self.encoded.body).unwrap_or(Value::Null);
         // The bytes were written from a document: they are one.
         Document::new(tree).unwrap_or_default()
+    }
+
+    /// The tree in the form of a kind: an event may have been written in that of another group.
+    pub(crate) fn document_as(&self, kind: &Kind) -> Document {
+        let mut document = self.document();
+        if self.kind.group != kind.group {
+            events::convert(document.map_mut(), &kind.group);
+        }
+        document
+    }
+
+    /// The object as JSON in the form of a kind, in the version that it is stored in.
+    pub(crate) fn json_as(&self, kind: &Arc<Kind>) -> Bytes {
+        match self.kind.group == kind.group {
+            true => self.encoded.body.clone(),
+            false => self.anew(kind).encoded.body,
+        }
     }
 
     /// Its bytes in a version of its kind, after `{"kind":...,"apiVersion":...,` or what the version begins with.
@@ -179,6 +226,8 @@ impl Stored {
             deleting: self.deleting,
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            owners: self.owners.clone(),
+            marks: self.marks,
             encoded: Encoded { body: stamped.into(), version, metadata },
         }
     }

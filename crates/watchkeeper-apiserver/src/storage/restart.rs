@@ -1,6 +1,7 @@
 //! What a restart leaves of the storage.
 
 use super::Storage;
+use super::owners::Owners;
 
 impl Storage {
     /// Ends all watches, behind what is queued for them. Nothing else is lost.
@@ -15,6 +16,9 @@ impl Storage {
         let mut state = self.lock();
         state.tables.clear();
         state.journal.clear();
+        if let Some(owners) = &mut state.owners {
+            *owners = Owners::default();
+        }
         state.compacted = 0;
         state.revision = 1;
         self.revision.send_replace(1);

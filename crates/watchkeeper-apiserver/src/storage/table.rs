@@ -54,6 +54,13 @@ impl Table {
         range.take_while(|(key, _)| key.starts_with(prefix)).map(|(_, object)| object.clone()).collect()
     }
 
+    /// How many objects a namespace has, up to a limit.
+    pub(super) fn count_in(&self, namespace: &str, limit: usize) -> usize {
+        let prefix = format!("{namespace}/");
+        let range = self.objects.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        range.take_while(|(key, _)| key.starts_with(&prefix)).take(limit).count()
+    }
+
     /// The same at a revision that the window reaches back to: what is there, with all later changes undone.
     pub(super) fn range_at(&self, prefix: &str, start: &str, revision: u64) -> Vec<Arc<Stored>> {
         let mut undone: BTreeMap<&str, Option<&Arc<Stored>>> = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::selectors::{FieldSelector, LabelSelector};
 fn storage() -> (Storage, Registry, Arc<Kind>) {
     let registry = Registry::new();
     let kind = registry.find("", "configmaps").expect("config maps");
-    (Storage::new(History::default(), 1000), registry, kind)
+    (Storage::new(History::default(), 1000, true), registry, kind)
 }
 
 fn document(name: &str, app: &str) -> Document {
@@ -144,7 +144,7 @@ async fn a_deletion_shows_the_last_state_with_its_own_version() {
 async fn the_window_forgets_by_count_by_age_and_on_command() {
     let registry = Registry::new();
     let kind = registry.find("", "configmaps").expect("config maps");
-    let storage = Storage::new(History { changes: 3, age: Duration::from_secs(60) }, 1000);
+    let storage = Storage::new(History { changes: 3, age: Duration::from_secs(60) }, 1000, true);
     for i in 0..5 {
         storage.put(&kind, &format!("shop/m{i}"), &document("m", "web"), Expect::Anything).expect("written");
     }

@@ -203,7 +203,7 @@ impl Table {
     }
 
     fn row(&self, kind: &Arc<Kind>, object: &Stored, now: Timestamp, parts: &mut Vec<Bytes>) {
-        let mut tree = object.document().into_value();
+        let mut tree = object.document_as(kind).into_value();
         if !kind.custom {
             filled::fill(&kind.group, &kind.plural, &mut tree);
         }

@@ -22,11 +22,13 @@ use crate::validation::quoted;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Namespaces that every cluster needs.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// How an object is to be deleted.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     kind: String,
     api_version: String,
     grace_period_seconds: Option<i64>,
@@ -44,13 +46,17 @@ struct Preconditions {
 }
 
 /// What a deletion left.
-pub(super) struct Deletion {
-    pub(super) object: Arc<Stored>,
-    pub(super) gone: bool,
+pub(crate) struct Deletion {
+    pub(crate) object: Arc<Stored>,
+    pub(crate) gone: bool,
 }
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let options = DeleteOptions::of(&call)?;
+    let is_namespace = call.kind.group.is_empty() && call.kind.plural == "namespaces";
+    if is_namespace && IMMORTAL.contains(&call.name()) {
+        return Err(Failure::forbidden(&call.kind, call.name(), "this namespace may not be deleted"));
+    }
     let deletion = delete(&call.server, &call.kind, &call.key(), call.name(), &options)?;
     if deletion.gone && !call.kind.rules.returns_deleted {
         let uid = deletion.object.uid();
@@ -78,6 +84,12 @@ impl DeleteOptions {
             },
         };
         options.dry_run.extend(query.dry_run.iter().cloned());
+        options.checked()
+    }
+
+    /// The options, if they make sense.
+    fn checked(self) -> Result<Self, Failure> {
+        let options = self;
         Options { dry_run: options.dry_run.clone(), ..Options::default() }.is_dry_run("DeleteOptions")?;
         let known = ["Foreground", "Background", "Orphan"];
         if let Some(policy) = options.propagation_policy.as_deref().filter(|policy| !known.contains(policy)) {
@@ -93,8 +105,38 @@ impl DeleteOptions {
         Ok(options)
     }
 
+    /// What a controller asks for that means this very object.
+    pub(crate) fn of_controller(policy: &str, uid: &str) -> Self {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        Self { propagation_policy: Some(policy.to_owned()), preconditions: Some(preconditions), ..Self::default() }
+    }
+
     fn from_body(body: &[u8]) -> Result<Self, Failure> {
-        let mut tree = map(body).map_err(Failure::bad_request)?;
+        Self::from_tree(map(body).map_err(Failure::bad_request)?)
+    }
+
+    /// From a part of something else, with the dry run of the request.
+    pub(super) fn of_value(value: Value, dry_run: &[String]) -> Result<Self, Failure> {
+        let tree = if value.is_null() { json!({}) } else { value };
+        let mut options = Self::from_tree(tree)?;
+        if options.dry_run.is_empty() {
+            options.dry_run = dry_run.to_vec();
+        }
+        options.checked()
+    }
+
+    /// What was meant in a version that was just replaced is meant in the new one.
+    pub(super) fn follow(&mut self, revision: u64) {
+        if let Some(Preconditions { resource_version: Some(version), .. }) = &mut self.preconditions {
+            *version = revision.to_string();
+        }
+    }
+
+    pub(super) fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
+    fn from_tree(mut tree: Value) -> Result<Self, Failure> {
         // In Go, what is null is not there.
         if let Value::Object(map) = &mut tree {
             map.retain(|_, value| !value.is_null());
@@ -111,7 +153,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    fn check(&self, kind: &Kind, name: &str, current: &Stored) -> Result<(), Failure> {
+    pub(super) fn check(&self, kind: &Kind, name: &str, current: &Stored) -> Result<(), Failure> {
         let Some(preconditions) = &self.preconditions else { return Ok(()) };
         let conflict = |text: String| Err(Failure::conflict(&kind.kind, &kind.group, name, text));
         if let Some(uid) = preconditions.uid.as_deref().filter(|uid| *uid != current.uid()) {
@@ -159,7 +201,7 @@ impl DeleteOptions {
 }
 
 /// Deletes an object, or begins to.
-pub(super) fn delete(
+pub(crate) fn delete(
     server: &Inner,
     kind: &Arc<Kind>,
     key: &str,
@@ -170,7 +212,7 @@ pub(super) fn delete(
     loop {
         let current = server.storage.get(kind, key).ok_or_else(|| Failure::not_found(kind, name))?;
         options.check(kind, name, &current)?;
-        let old = current.document();
+        let old = current.document_as(kind);
         let mut next = old.clone();
         options.apply_policy(&mut next);
         let step = mark(server, kind, &mut next, options);

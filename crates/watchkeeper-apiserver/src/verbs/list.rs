@@ -171,7 +171,7 @@ fn document(kind: &Arc<Kind>, shape: &Shape, page: &Page, items: &[Arc<Stored>])
         }
         // Items of built-in kinds have no kind and no apiVersion: the object without its beginning.
         parts.push(Bytes::from_static(b"{"));
-        parts.push(object.json().slice(kind.storage_version().prefix.len()..));
+        parts.push(object.json_as(kind).slice(kind.storage_version().prefix.len()..));
     }
     parts.push(tail.into());
     parts

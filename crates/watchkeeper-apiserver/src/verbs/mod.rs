@@ -25,14 +25,19 @@
 
 mod addresses;
 pub(crate) mod admit;
+pub(crate) mod binding;
 mod continue_token;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
+pub(crate) mod eviction;
 pub(crate) mod get;
 mod initial;
 pub(crate) mod list;
+mod owner_references;
 pub(crate) mod patch;
+pub(crate) mod reviews;
+pub(crate) mod scale;
 mod strategic;
 pub(crate) mod update;
 mod validate;
@@ -46,8 +51,9 @@ use bytes::Bytes;
 use http::StatusCode;
 
 pub(crate) use validate::validate;
-pub(crate) use write::place;
+pub(crate) use write::{is_finished, place};
 
+use crate::access::User;
 use crate::defaults::VERSION_WAIT;
 use crate::failure::Failure;
 use crate::http::accept::Representation;
@@ -68,7 +74,7 @@ pub(crate) struct Call {
     pub(crate) version: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
-    /// `status`, `finalize` or nothing.
+    /// `status`, `scale` or the like, or nothing.
     pub(crate) subresource: Option<String>,
     pub(crate) options: Options,
     pub(crate) representation: Representation,
@@ -76,6 +82,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// What the client is told beside the answer.
     pub(crate) warnings: Warnings,
+    /// Who asks.
+    pub(crate) user: Arc<User>,
 }
 
 impl Call {

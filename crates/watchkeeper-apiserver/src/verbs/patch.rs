@@ -17,7 +17,7 @@ use crate::storage::Stored;
 const SHIFTS_PER_LOOK: usize = 8;
 
 /// What is to be done to an object.
-enum Patch {
+pub(super) enum Patch {
     Json(Vec<PatchOperation>),
     Merge(Value),
     Strategic(Map<String, Value>, SchemaRef),
@@ -32,7 +32,7 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
 }
 
 impl Patch {
-    fn of(call: &Call) -> Result<Self, Failure> {
+    pub(super) fn of(call: &Call) -> Result<Self, Failure> {
         let (media_type, body) = (call.media_type.as_str(), &call.body);
         // Server-side apply comes later.
         match media_type {
@@ -81,7 +81,7 @@ impl Patch {
         }
     }
 
-    fn apply(&self, object: &mut Value) -> Result<(), Failure> {
+    pub(super) fn apply(&self, object: &mut Value) -> Result<(), Failure> {
         let operations = match self {
             Self::Strategic(patch, schema) => {
                 let Value::Object(object) = object else { return Err(Failure::rejected()) };
@@ -103,10 +103,22 @@ impl Patch {
         for operation in operations {
             growth.check(object, operation)?;
             growth.check_shifts(object, operation)?;
+            if is_rightly_absent(object, operation) {
+                continue;
+            }
             json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| Failure::rejected())?;
         }
         Ok(())
     }
+}
+
+/// Whether something is to be null, and is not there: to Go that is the same.
+fn is_rightly_absent(object: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let (parent, _) = test.path.as_str().rsplit_once('/').unwrap_or_default();
+    test.value.is_null()
+        && object.pointer(test.path.as_str()).is_none()
+        && object.pointer(parent).is_some_and(Value::is_object)
 }
 
 /// The kinds of patches that a kind takes.

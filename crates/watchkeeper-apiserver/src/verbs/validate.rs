@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::owner_references;
 use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, NameRule};
 use crate::storage::Document;
@@ -18,6 +19,7 @@ pub(crate) fn validate(kind: &Kind, document: &Document, old: Option<&Document>)
         Some(old) => new_finalizers(old, document, &mut causes),
     }
     labels(document, &mut causes);
+    owner_references::faults(document, &mut causes);
     finalizers(kind, document, &mut causes);
     if causes.is_empty() {
         Ok(())

@@ -77,7 +77,7 @@ pub(super) fn update(
         let current = server.storage.get(kind, &key).ok_or_else(|| Failure::not_found(kind, call.name()))?;
         let sent = sent(&current)?;
         check_identity(call, &current, &sent)?;
-        let old = current.document();
+        let old = current.document_as(kind);
         let next = changed(call, &old, sent.document)?;
         // Nothing has changed: nothing is written, and nobody is told.
         if next == old {
@@ -102,7 +102,7 @@ pub(super) fn update(
 }
 
 /// Whether nothing holds a deleted object any longer.
-pub(super) fn is_finished(kind: &Kind, document: &Document) -> bool {
+pub(crate) fn is_finished(kind: &Kind, document: &Document) -> bool {
     let held_by_spec = kind.group.is_empty()
         && kind.plural == "namespaces"
         && document.as_value().pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::{ApiServer, Namespaces};
+use watchkeeper_apiserver::{ApiServer, Controllers, Namespaces};
 
 use crate::support::*;
 
@@ -202,7 +202,7 @@ async fn objects_do_not_grow_too_deep() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_must_be_there_or_are_made() {
-    let strict = server();
+    let strict = builder().controllers(Controllers::Elsewhere).build();
     let path = "/api/v1/namespaces/shop/configmaps";
     let missing = strict.post(path, config_map("a")).await;
     assert_eq!(missing.failure(), (404, "NotFound".to_owned(), "namespaces \"shop\" not found".to_owned()));

@@ -1,0 +1,120 @@
+//! What a request asks for, as rules see it.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, Uri};
+
+use super::{AccessRules, User};
+use crate::failure::{Details, Failure};
+use crate::http::options::Options;
+use crate::http::route::Route;
+use crate::kinds::qualified;
+use crate::validation::quoted;
+
+/// What a user wants to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Resource {
+        verb: String,
+        /// Empty outside of namespaces, and for all of them.
+        namespace: String,
+        group: String,
+        resource: String,
+        subresource: String,
+        name: String,
+    },
+    Path {
+        verb: String,
+        path: String,
+    },
+}
+
+/// Refuses what the rules do not allow. Answers with who asks.
+pub(crate) fn check(
+    rules: Option<&AccessRules>,
+    found: Option<&Arc<User>>,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Arc<User>, Failure> {
+    let user = User::of(found, headers, rules)?;
+    if let Some(rules) = rules {
+        let asked = Asked::of(method, uri);
+        if !rules.allow(&user, &asked) {
+            return Err(asked.refused(&user));
+        }
+    }
+    Ok(user)
+}
+
+impl Asked {
+    fn of(method: &Method, uri: &Uri) -> Self {
+        let Route::Resource(path) = Route::of(uri.path()) else {
+            return Self::Path { verb: method.as_str().to_lowercase(), path: uri.path().to_owned() };
+        };
+        let is_watch = || Options::of(uri.query().unwrap_or_default()).is_ok_and(|options| options.watch);
+        let verb = match (method.as_str(), &path.name) {
+            ("GET" | "HEAD", _) if path.watch => "watch",
+            ("GET" | "HEAD", Some(_)) => "get",
+            ("GET" | "HEAD", None) if is_watch() => "watch",
+            ("GET" | "HEAD", None) => "list",
+            ("POST", _) => "create",
+            ("PUT", _) => "update",
+            ("PATCH", _) => "patch",
+            ("DELETE", Some(_)) => "delete",
+            ("DELETE", None) => "deletecollection",
+            _ => "",
+        };
+        let name = path.name.unwrap_or_default();
+        // A namespace is in itself.
+        let namespace = match path.namespace {
+            Some(namespace) => namespace,
+            None if path.group.is_empty() && path.plural == "namespaces" => name.clone(),
+            None => String::new(),
+        };
+        Self::Resource {
+            verb: verb.to_owned(),
+            namespace,
+            group: path.group,
+            resource: path.plural,
+            subresource: path.subresource.unwrap_or_default(),
+            name,
+        }
+    }
+
+    pub(super) fn verb(&self) -> &str {
+        match self {
+            Self::Resource { verb, .. } | Self::Path { verb, .. } => verb,
+        }
+    }
+
+    /// That it is not allowed, in the words of a kube-apiserver.
+    pub(super) fn refused(&self, user: &User) -> Failure {
+        let user = quoted(&user.name);
+        match self {
+            Self::Path { verb, path } => {
+                let text = format!("forbidden: User {user} cannot {verb} path {}", quoted(path));
+                Failure::not_allowed(text, Details::default())
+            }
+            Self::Resource { verb, namespace, group, resource, subresource, name } => {
+                let what = match name.is_empty() {
+                    true => qualified(resource, group),
+                    false => format!("{} {}", qualified(resource, group), quoted(name)),
+                };
+                let beneath = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+                let place = match namespace.is_empty() {
+                    true => "at the cluster scope".to_owned(),
+                    false => format!("in the namespace {}", quoted(namespace)),
+                };
+                let text = format!(
+                    "{what} is forbidden: User {user} cannot {verb} resource {} in API group {} {place}",
+                    quoted(&format!("{resource}{beneath}")),
+                    quoted(group)
+                );
+                let details =
+                    Details { name: name.clone(), group: group.clone(), kind: resource.clone(), ..Details::default() };
+                Failure::not_allowed(text, details)
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What an object may say of its owners.
+//!
+//! Counterpart: `ValidateOwnerReferences` in `k8s.io/apimachinery/pkg/api/validation`.
+
+use serde_json::{Map, Value};
+
+use crate::failure::Cause;
+use crate::storage::Document;
+use crate::validation::quoted;
+
+const FIELD: &str = "metadata.ownerReferences";
+/// The order of Go's struct.
+const ORDER: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+pub(super) fn faults(document: &Document, causes: &mut Vec<Cause>) {
+    let Some(Value::Array(references)) = document.metadata().get("ownerReferences") else { return };
+    let empty = Map::new();
+    let mut controller: Option<String> = None;
+    for reference in references.iter().map(|reference| reference.as_object().unwrap_or(&empty)) {
+        let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
+        let version = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => "",
+            Some((_, version)) => version,
+            None => api_version,
+        };
+        if version.is_empty() {
+            causes.push(Cause::invalid(
+                &format!("{FIELD}.apiVersion"),
+                quoted(api_version),
+                "version must not be empty",
+            ));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                causes.push(Cause::invalid(&format!("{FIELD}.{field}"), "\"\"", "must not be empty"));
+            }
+        }
+        if (api_version, kind) == ("v1", "Event") {
+            let text = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid(FIELD, shown(reference), text));
+        }
+        if reference.get("controller").and_then(Value::as_bool) == Some(true) {
+            let this = format!("{kind}/{name}");
+            if let Some(other) = &controller {
+                let all: Vec<String> =
+                    references.iter().map(|reference| shown(reference.as_object().unwrap_or(&empty))).collect();
+                let text = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and \
+                     {this}"
+                );
+                causes.push(Cause::invalid(FIELD, format!("[{}]", all.join(",")), text));
+            }
+            controller = Some(this);
+        }
+    }
+}
+
+fn shown(reference: &Map<String, Value>) -> String {
+    let known = ORDER.iter().filter_map(|field| Some(format!("\"{field}\":{}", reference.get(*field)?)));
+    format!("{{{}}}", known.collect::<Vec<_>>().join(","))
+}
