@@ -48,6 +48,7 @@ impl Clock {
     }
 }
 
-fn text(time: Timestamp) -> String {
+/// A time as metadata has it.
+pub(crate) fn text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

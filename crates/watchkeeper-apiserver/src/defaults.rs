@@ -19,6 +19,11 @@
 //! | [`NAME_ATTEMPTS`] | `maxNameGenerationCreateAttempts` | 8 | |
 //! | [`GENERATED_PREFIX`], [`GENERATED_SUFFIX`] | `MaxGeneratedNameLength`, `randomLength` | 58 and 5 characters | |
 //! | [`POD_GRACE`] | `DefaultTerminationGracePeriodSeconds` | 30 s | |
+//! | [`UPDATE_MANAGERS`] | `DefaultMaxUpdateManagers` | 10 | |
+//! | [`MANAGER_NAME`] | `FieldManagerMaxLength` | 128 bytes | |
+//! | [`MANAGED_BYTES`] | etcd's largest request, 1.5 MiB, for the whole object | 1 MiB | objects have a limit of their own here |
+//! | [`YAML_ALIASED`] | none | 1 MiB | a few lines of YAML can be made into a lot |
+//! | [`MANAGED_DEPTH`] | none | 110 steps | they stand four levels deeper than what they name |
 //! | [`GZIP_ABOVE`] | `defaultGzipThresholdBytes` | 128 KiB | |
 //! | [`CHUNK`] | none | 64 KiB | long answers are put together as they are read |
 
@@ -70,6 +75,17 @@ pub const POD_GRACE: i64 = 30;
 pub const SERVICE_ADDRESSES: (std::net::Ipv4Addr, u32) = (std::net::Ipv4Addr::new(10, 96, 0, 10), (1 << 20) - 20);
 /// The ports that services get on every node: the first, and how many there are.
 pub const NODE_PORTS: (u32, u32) = (30_000, 2768);
+
+/// How many entries of updates managed fields have at most.
+pub const UPDATE_MANAGERS: usize = 10;
+/// The longest name of a field manager.
+pub const MANAGER_NAME: usize = 128;
+/// The largest managed fields. Who updates an object loses larger ones, and who applies one is refused.
+pub const MANAGED_BYTES: usize = 1 << 20;
+/// How many bytes the aliases of a configuration in YAML may add to it.
+pub const YAML_ALIASED: usize = 1 << 20;
+/// The longest path of a managed field. Objects that are deeper are not tracked.
+pub const MANAGED_DEPTH: usize = 110;
 
 /// Shorter answers are not worth compressing.
 pub const GZIP_ABOVE: usize = 128 << 10;

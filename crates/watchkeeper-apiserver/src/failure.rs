@@ -88,6 +88,10 @@ impl Cause {
         Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
 
+    pub(crate) fn too_long(field: &str, limit: usize) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"))
+    }
+
     /// `value` as it is shown: quoted, if it is a text.
     pub(crate) fn invalid(field: &str, value: impl std::fmt::Display, text: impl std::fmt::Display) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {text}"))
@@ -239,6 +243,11 @@ impl Failure {
     pub(crate) fn conflict(resource: &str, group: &str, name: &str, text: impl std::fmt::Display) -> Self {
         let text = format!("Operation cannot be fulfilled on {} {}: {text}", qualified(resource, group), quoted(name));
         Self::new(StatusCode::CONFLICT, "Conflict", text).with(named(name, group, resource))
+    }
+
+    /// A configuration that means to change what others own.
+    pub(crate) fn apply_conflict(text: String, causes: Vec<Cause>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", text).with(Details { causes, ..Details::default() })
     }
 
     /// `kind` is the kind, or for updates without a version the plural.

@@ -30,6 +30,7 @@
 //! - [`selectors`]: which objects does a request mean?
 //! - `defaulting`: what does an object have that nobody sent?
 //! - `tables`: how do objects become rows?
+//! - `fields`: who owns which field of an object?
 //! - `verbs`: what can be done with objects? One file for each verb.
 //! - [`access`]: who asks, and who may do what?
 //! - [`life`]: what becomes of objects after a write?
@@ -50,6 +51,7 @@ pub mod faults;
 pub mod truth;
 
 mod defaulting;
+mod fields;
 mod http;
 mod openapi;
 mod schema;

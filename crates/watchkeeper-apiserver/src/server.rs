@@ -33,6 +33,9 @@ use crate::truth::Truth;
 use crate::validation::quoted;
 use crate::verbs::{Call, admit, create, place, validate};
 
+/// Who owns the fields of objects that a program creates directly.
+const DIRECT: &str = "watchkeeper";
+
 /// Where objects may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespaces {
@@ -61,6 +64,7 @@ pub(crate) struct Settings {
     pub(crate) watch_buffer: usize,
     pub(crate) controllers: Controllers,
     pub(crate) access: Option<Arc<AccessRules>>,
+    pub(crate) managed_fields: bool,
 }
 
 /// Sets up a server. [`ApiServer::builder`] makes one.
@@ -139,6 +143,13 @@ impl Builder {
     /// Who may do what; everybody everything, if not said otherwise.
     pub fn rules(mut self, rules: AccessRules) -> Self {
         self.settings.access = Some(Arc::new(rules));
+        self
+    }
+
+    /// Whether `metadata.managedFields` are kept: who owns which field. They are, if not said otherwise. Without them an
+    /// object is a third smaller, and applying a configuration removes nothing and conflicts with nobody.
+    pub fn managed_fields(mut self, kept: bool) -> Self {
+        self.settings.managed_fields = kept;
         self
     }
 
@@ -233,6 +244,7 @@ impl ApiServer {
                 watch_buffer: WATCH_BUFFER,
                 controllers: Controllers::BuiltIn,
                 access: None,
+                managed_fields: true,
             },
             history: History::default(),
             journal: JOURNAL,
@@ -299,8 +311,8 @@ impl ApiServer {
         self.inner.registry.find(group, plural)
     }
 
-    /// Creates an object as a `POST` does. Its kind decides the path; in namespaced kinds, `default` is the namespace of
-    /// one that names none.
+    /// Creates an object as a `POST` does, with `watchkeeper` as its field manager. Its kind decides the path; in
+    /// namespaced kinds, `default` is the namespace of one that names none.
     pub fn create(&self, object: Value) -> Result<Arc<Stored>, Failure> {
         let created = self.inner.create(object);
         life::settle_now(&self.inner);
@@ -308,7 +320,7 @@ impl ApiServer {
     }
 
     /// Puts an object there as it is, with its status, whatever was there: for filling a server. Only uid, creation time
-    /// and version are filled in. Namespaces are not looked at, nor are owners.
+    /// and version are filled in. Namespaces are not looked at, nor are owners, and nobody owns its fields but whom it names itself.
     pub fn put(&self, object: Value) -> Result<Arc<Stored>, Failure> {
         let (call, sent) = self.inner.call_for(object)?;
         let (kind, mut document) = (&call.kind, sent.document);
@@ -418,6 +430,7 @@ impl Inner {
             options: Options::default(),
             representation: Representation::Whole,
             media_type: String::new(),
+            user_agent: DIRECT.to_owned(),
             body: Bytes::new(),
             warnings: Warnings::default(),
             user: User::admin(),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 use tower::BoxError;
@@ -48,6 +48,11 @@ where
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// What the client calls itself.
+pub(crate) fn user_agent(headers: &HeaderMap) -> String {
+    headers.get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
 /// Reads an object of a kind from the body of a create or an update.

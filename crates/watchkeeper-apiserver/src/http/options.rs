@@ -28,6 +28,8 @@ pub(crate) struct Options {
     pub(crate) verbose: bool,
     pub(crate) exclude: Vec<String>,
     pub(crate) field_validation: FieldValidation,
+    pub(crate) field_manager: String,
+    pub(crate) force: Option<bool>,
 }
 
 /// What is done about fields that there are not, or that come twice.
@@ -73,6 +75,8 @@ impl Options {
             "propagationPolicy" => self.propagation_policy = Some(value.to_owned()),
             "orphanDependents" => self.orphan_dependents = Some(boolean(value)),
             "includeObject" => self.include_object = value.to_owned(),
+            "fieldManager" => self.field_manager = value.to_owned(),
+            "force" => self.force = Some(boolean(value)),
             "verbose" => self.verbose = true,
             "fieldValidation" => {
                 self.field_validation = match value {

@@ -164,6 +164,7 @@ where
         options,
         representation: representation(headers)?,
         media_type: body::media_type(headers),
+        user_agent: body::user_agent(headers),
         body: body::read(body).await?,
         warnings: Warnings::default(),
         user,

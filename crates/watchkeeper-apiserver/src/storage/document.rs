@@ -2,15 +2,20 @@
 
 use serde_json::{Map, Value};
 
+use crate::fields::Managed;
+
 /// The parts of an object, without kind, apiVersion and resourceVersion: the version that it is served in and the write
-/// decide those. Its metadata is always a map.
+/// decide those. Its metadata is always a map. Managed fields stand apart: they are half of an object, and few look at them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Document(Value);
+pub(crate) struct Document {
+    tree: Value,
+    managed: Managed,
+}
 
 impl Default for Document {
     /// An object without anything.
     fn default() -> Self {
-        Self(Value::Object(Map::new()))
+        Self { tree: Value::Object(Map::new()), managed: Managed::Nothing }
     }
 }
 
@@ -21,37 +26,53 @@ impl Document {
         map.remove("kind");
         map.remove("apiVersion");
         let metadata = map.entry("metadata").or_insert(Value::Null);
+        let mut managed = Managed::Nothing;
         match metadata {
             Value::Null => *metadata = Value::Object(Map::new()),
             Value::Object(metadata) => {
                 metadata.remove("resourceVersion");
+                managed = Managed::sent(metadata.remove("managedFields"));
             }
             _ => return None,
         }
-        Some(Self(Value::Object(map)))
+        Some(Self { tree: Value::Object(map), managed })
     }
 
+    pub(crate) fn managed(&self) -> &Managed {
+        &self.managed
+    }
+
+    pub(crate) fn set_managed(&mut self, managed: Managed) {
+        self.managed = managed;
+    }
+
+    /// The managed fields; the document has none any longer.
+    pub(crate) fn take_managed(&mut self) -> Managed {
+        std::mem::take(&mut self.managed)
+    }
+
+    /// All but the managed fields.
     pub(crate) fn as_value(&self) -> &Value {
-        &self.0
+        &self.tree
     }
 
     pub(crate) fn into_value(self) -> Value {
-        self.0
+        self.tree
     }
 
     pub(crate) fn map(&self) -> &Map<String, Value> {
         // `new` makes nothing else.
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-        self.0.as_object().unwrap_or(&EMPTY)
+        self.tree.as_object().unwrap_or(&EMPTY)
     }
 
     pub(crate) fn map_mut(&mut self) -> &mut Map<String, Value> {
-        as_map(&mut self.0)
+        as_map(&mut self.tree)
     }
 
     pub(crate) fn metadata(&self) -> &Map<String, Value> {
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-        self.0.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
+        self.tree.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
     }
 
     pub(crate) fn metadata_mut(&mut self) -> &mut Map<String, Value> {

@@ -10,7 +10,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::Document;
+use crate::fields::in_order;
 use crate::kinds::Kind;
+
+/// Room for an object without much in it.
+const SMALL: usize = 1024;
 
 /// The order of `ObjectMeta`.
 const METADATA: [&str; 15] = [
@@ -39,16 +43,23 @@ pub(super) struct Encoded {
     pub(super) version: Range<usize>,
     /// The value of `metadata`.
     pub(super) metadata: Range<usize>,
+    /// The managed fields, with their name and the comma before it.
+    pub(super) managed: Range<usize>,
 }
+
+/// What stands before the managed fields.
+pub(super) const MANAGED: &str = r#","managedFields":"#;
 
 /// The bytes of an object in its kind's storage version. An object that nobody wrote has no version.
 pub(super) fn encode(kind: &Kind, document: &Document, revision: Option<u64>) -> Encoded {
-    let mut writer =
-        Writer { bytes: kind.storage_version().prefix.clone().into_bytes(), version: 0..0, metadata: 0..0 };
+    let managed = document.managed().bytes(kind);
+    let mut bytes = Vec::with_capacity(managed.as_ref().map_or(0, Bytes::len) + SMALL);
+    bytes.extend_from_slice(kind.storage_version().prefix.as_bytes());
+    let mut writer = Writer { bytes, version: 0..0, metadata: 0..0, managed: 0..0 };
     let rest = document.map().iter().filter(|(key, _)| *key != "metadata");
     match kind.custom {
         false => {
-            writer.metadata(METADATA.iter().copied(), document.metadata(), revision);
+            writer.metadata(METADATA.iter().copied(), document.metadata(), revision, managed);
             for (key, value) in rest {
                 writer.comma();
                 writer.member(key, value);
@@ -63,25 +74,33 @@ pub(super) fn encode(kind: &Kind, document: &Document, revision: Option<u64>) ->
                 }
                 match key {
                     "kind" => writer.member(key, &Value::String(kind.kind.clone())),
-                    "metadata" => writer.metadata(sorted(METADATA).into_iter(), document.metadata(), revision),
+                    "metadata" => {
+                        writer.metadata(sorted(METADATA).into_iter(), document.metadata(), revision, managed.clone());
+                    }
                     _ => writer.member(key, &document.map()[key]),
                 }
             }
         }
     }
     writer.bytes.push(b'}');
-    Encoded { body: writer.bytes.into(), version: writer.version, metadata: writer.metadata }
+    Encoded { body: writer.bytes.into(), version: writer.version, metadata: writer.metadata, managed: writer.managed }
 }
 
 /// An object's metadata in the order of Go's struct, whatever order it had.
 pub(super) fn metadata_in_order(metadata: &Map<String, Value>) -> Vec<u8> {
-    let mut writer = Writer { bytes: b"{".to_vec(), version: 0..0, metadata: 0..0 };
+    let mut writer = Writer { bytes: b"{".to_vec(), version: 0..0, metadata: 0..0, managed: 0..0 };
     let keys = METADATA.iter().copied().chain(unknown(metadata));
     for (i, key) in keys.filter(|key| metadata.contains_key(*key)).enumerate() {
         if i > 0 {
             writer.comma();
         }
-        writer.member(key, &metadata[key]);
+        match &metadata[key] {
+            Value::Array(entries) if key == "managedFields" => {
+                writer.bytes.extend_from_slice(&MANAGED.as_bytes()[1..]);
+                writer.bytes.extend_from_slice(&in_order(entries));
+            }
+            value => writer.member(key, value),
+        }
     }
     writer.bytes.push(b'}');
     writer.bytes
@@ -91,6 +110,7 @@ struct Writer {
     bytes: Vec<u8>,
     version: Range<usize>,
     metadata: Range<usize>,
+    managed: Range<usize>,
 }
 
 impl Writer {
@@ -99,22 +119,36 @@ impl Writer {
         order: impl Iterator<Item = &'a str>,
         metadata: &'a Map<String, Value>,
         revision: Option<u64>,
+        managed: Option<Bytes>,
     ) {
         self.bytes.extend_from_slice(b"\"metadata\":");
         let start = self.bytes.len();
         self.bytes.push(b'{');
         let keys = order.chain(unknown(metadata));
-        for (i, key) in keys
-            .filter(|key| (*key == "resourceVersion" && revision.is_some()) || metadata.contains_key(*key))
-            .enumerate()
-        {
-            if i > 0 {
+        let mut is_first = true;
+        for key in keys {
+            let before = self.bytes.len();
+            if !is_first {
                 self.comma();
             }
-            match revision {
-                Some(revision) if key == "resourceVersion" => self.version(revision),
-                _ => self.member(key, &metadata[key]),
+            match (key, revision, &managed) {
+                ("resourceVersion", Some(revision), _) => self.version(revision),
+                ("managedFields", _, Some(managed)) => {
+                    let from = self.bytes.len();
+                    self.bytes.extend_from_slice(&MANAGED.as_bytes()[1..]);
+                    self.bytes.extend_from_slice(managed);
+                    // Every object that is kept has something before it. Others are not taken apart again.
+                    self.managed = if is_first { 0..0 } else { from - 1..self.bytes.len() };
+                }
+                _ => match metadata.get(key) {
+                    Some(value) => self.member(key, value),
+                    None => {
+                        self.bytes.truncate(before);
+                        continue;
+                    }
+                },
             }
+            is_first = false;
         }
         self.bytes.push(b'}');
         self.metadata = start..self.bytes.len();

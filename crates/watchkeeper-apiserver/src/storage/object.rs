@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::encode::{self, Encoded};
+use super::encode::{self, Encoded, MANAGED};
 use super::owners::{Marks, Owner, owners};
 use super::{Change, Document};
+use crate::fields::Managed;
 use crate::kinds::{Kind, Version, events};
 
 /// An object: its bytes, and what lists and watches ask of it.
@@ -156,9 +157,17 @@ impl Stored {
 
     /// The tree that it was made from.
     pub(crate) fn document(&self) -> Document {
-        let tree = serde_json::from_slice(&self.encoded.body).unwrap_or(Value::Null);
+        let (body, managed) = (&self.encoded.body, self.encoded.managed.clone());
+        let tree = match managed.is_empty() {
+            true => serde_json::from_slice(body),
+            false => serde_json::from_slice(&[&body[..managed.start], &body[managed.end..]].concat()),
+        };
         // The bytes were written from a document: they are one.
-        Document::new(tree).unwrap_or_default()
+        let mut document = Document::new(tree.unwrap_or(Value::Null)).unwrap_or_default();
+        if !managed.is_empty() {
+            document.set_managed(Managed::Written(body.slice(managed.start + MANAGED.len()..managed.end)));
+        }
+        document
     }
 
     /// The tree in the form of a kind: an event may have been written in that of another group.
@@ -217,6 +226,12 @@ impl Stored {
         let stamped = [&body[..version.start], digits.as_bytes(), &body[version.end..]].concat();
         let longer = digits.len().wrapping_sub(version.len());
         let metadata = self.encoded.metadata.start..self.encoded.metadata.end.wrapping_add(longer);
+        let managed = match self.encoded.managed.clone() {
+            managed if managed.start > version.start => {
+                managed.start.wrapping_add(longer)..managed.end.wrapping_add(longer)
+            }
+            managed => managed,
+        };
         let version = version.start..version.start + digits.len();
         Self {
             kind: self.kind.clone(),
@@ -228,7 +243,7 @@ impl Stored {
             fields: self.fields.clone(),
             owners: self.owners.clone(),
             marks: self.marks,
-            encoded: Encoded { body: stamped.into(), version, metadata },
+            encoded: Encoded { body: stamped.into(), version, metadata, managed },
         }
     }
 }

@@ -7,11 +7,13 @@ use http::StatusCode;
 use super::{Call, admit, initial, validate, write};
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
 use crate::failure::{Cause, Failure};
+use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent};
 use crate::storage::{Document, Expect, Stored};
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    fields::check_manager(&call.options.field_manager, "CreateOptions")?;
     let dry_run = call.options.is_dry_run("CreateOptions")?;
     let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
     let sent = admit::decoded(&call, sent)?;
@@ -44,6 +46,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     }
     initial::apply(kind, &mut document);
     initial::convert(kind, &mut document);
+    fields::created(call, &mut document);
 
     let mut sent = document;
     let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };

@@ -25,6 +25,7 @@
 
 mod addresses;
 pub(crate) mod admit;
+mod apply;
 pub(crate) mod binding;
 mod continue_token;
 pub(crate) mod create;
@@ -79,6 +80,8 @@ pub(crate) struct Call {
     pub(crate) options: Options,
     pub(crate) representation: Representation,
     pub(crate) media_type: String,
+    /// What the client calls itself.
+    pub(crate) user_agent: String,
     pub(crate) body: Bytes,
     /// What the client is told beside the answer.
     pub(crate) warnings: Warnings,

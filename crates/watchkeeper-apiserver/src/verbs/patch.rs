@@ -5,9 +5,10 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::validate::immutable;
-use super::{Call, admit, strategic, update, write};
+use super::{Call, admit, apply, strategic, update, write};
 use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT, PATCH_LOOKS, PATCH_OPERATIONS};
 use crate::failure::Failure;
+use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent, is_within_depth, json_error, json_type};
 use crate::schema::{self, SchemaRef};
@@ -24,6 +25,12 @@ pub(super) enum Patch {
 }
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    let is_apply = call.media_type == apply::MEDIA_TYPE;
+    apply::check_options(&call, is_apply)?;
+    fields::check_manager(&call.options.field_manager, "PatchOptions")?;
+    if is_apply {
+        return apply::run(call);
+    }
     let dry_run = call.options.is_dry_run("PatchOptions")?;
     let patch = Patch::of(&call)?;
     let notes = admit::notes_of_patch(&call);

@@ -4,10 +4,12 @@ use http::StatusCode;
 
 use super::{Call, admit, write};
 use crate::failure::Failure;
+use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body;
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    fields::check_manager(&call.options.field_manager, "UpdateOptions")?;
     let dry_run = call.options.is_dry_run("UpdateOptions")?;
     let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
     let sent = admit::decoded(&call, sent)?;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::validate::{immutable, validate};
 use super::{Call, admit, initial};
 use crate::failure::{Cause, Failure};
+use crate::fields;
 use crate::http::body::Sent;
 use crate::kinds::Kind;
 use crate::server::Namespaces;
@@ -53,9 +54,7 @@ pub(super) fn check_namespace(call: &Call, name: &str, dry_run: bool) -> Result<
 
 /// Removes what clients may not decide, and what is as good as absent.
 pub(super) fn strip(document: &mut Document) {
-    for field in ["selfLink", "managedFields"] {
-        document.metadata_mut().remove(field);
-    }
+    document.metadata_mut().remove("selfLink");
     document.metadata_mut().retain(|_, value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
@@ -80,7 +79,7 @@ pub(super) fn update(
         let old = current.document_as(kind);
         let next = changed(call, &old, sent.document)?;
         // Nothing has changed: nothing is written, and nobody is told.
-        if next == old {
+        if next.as_value() == old.as_value() && fields::is_same_but_for_times(next.managed(), old.managed()) {
             return Ok(current);
         }
         let preview = |document| Arc::new(Stored::preview(kind, &key, document, Some(current.revision())));
@@ -150,12 +149,14 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     let mut next = sent;
     place(call, &mut next)?;
     strip(&mut next);
+    fields::updated(call, old, &mut next);
     carry_over(call, old, &mut next)?;
     let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
     let status = status.cloned();
     if call.is_status() {
-        let metadata = next.metadata().clone();
+        let (metadata, managed) = (next.metadata().clone(), next.take_managed());
         next = old.clone();
+        next.set_managed(managed);
         // Kinds of the core group take changes of the metadata along.
         if kind.group.is_empty() {
             next.map_mut().insert("metadata".to_owned(), Value::Object(metadata));

@@ -1,0 +1,203 @@
+//! Server-side apply. Counterpart: `FieldManager.Apply` and the managers behind it in
+//! `k8s.io/apimachinery/pkg/util/managedfields`.
+
+use serde_json::Value;
+
+use super::check::check;
+use super::entry::Entry;
+use super::last_applied::{allowed_by_annotation, renew_annotation};
+use super::owners::{self, Applied, Conflict, NotApplied, Writing};
+use super::track::{owner, read};
+use super::{new_object, schema_of, written};
+use crate::defaults::{MANAGED_BYTES, YAML_ALIASED};
+use crate::failure::{Cause, Failure};
+use crate::http::body::{is_within_depth, json_type};
+use crate::storage::Document;
+use crate::verbs::Call;
+
+/// Who owned what was there before anybody applied anything.
+const BEFORE: &str = "before-first-apply";
+/// The manager that knows the annotation of its own applying on the client's side.
+const KUBECTL: &str = "kubectl";
+
+/// Reads a configuration, YAML or JSON.
+pub(crate) fn object_of(body: &[u8]) -> Result<Value, Failure> {
+    let bad = |text: &str| Failure::bad_request(format!("error decoding YAML: {text}"));
+    let tree = match serde_json::from_slice(body) {
+        Ok(tree) => tree,
+        Err(_) => {
+            let text = std::str::from_utf8(body).map_err(|_| bad("yaml: invalid leading UTF-8 octet"))?;
+            yaml(text).map_err(|text| bad(&text))?
+        }
+    };
+    if !is_within_depth(&tree, crate::defaults::DEPTH_LIMIT, &mut { usize::MAX }) {
+        return Err(bad("error unmarshaling JSON: while decoding JSON: json: exceeded max depth"));
+    }
+    match tree {
+        Value::Object(_) => Ok(tree),
+        Value::Null => Ok(Value::Object(Default::default())),
+        other => Err(bad(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+             map[string]interface {{}}",
+            json_type(&other)
+        ))),
+    }
+}
+
+/// Applies a configuration to an object, or to none. Answers with the object as it is to be, with its managed fields; with
+/// nothing, if it is what it was.
+pub(crate) fn apply(call: &Call, live: Option<&Document>, config: &Value) -> Result<Document, Failure> {
+    let (kind, api_version) = (&call.kind, &call.version().api_version);
+    check_type(call, config)?;
+    let new = new_object(kind, api_version);
+    let live_tree = live.map_or(new, Document::as_value);
+    let now = call.server.clock.now();
+    let mut entries = live.map_or_else(Vec::new, |live| read(live.managed()));
+    if entries.is_empty() && live.is_some() {
+        let writing = Writing { kind, owner: owner(call, BEFORE, false), now: &now };
+        let before = owners::update(&writing, new, live_tree, entries);
+        entries = before.map_err(|bad| {
+            Failure::internal(format!(
+                "failed to create manager for existing fields: failed to update ManagedFields: {bad}"
+            ))
+        })?;
+    }
+    if config.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    let bare = bare(config);
+    if let Some(schema) = schema_of(kind, api_version) {
+        check(&schema, &bare).map_err(|text| {
+            Failure::internal(format!("failed to create typed patch object ({}): {text}", described(config)))
+        })?;
+    }
+    let manager = call.options.field_manager.as_str();
+    let writing = Writing { kind, owner: owner(call, manager, true), now: &now };
+    let force = call.options.force.unwrap_or_default();
+    let applied = apply_with(&writing, live_tree, &bare, entries, force)?;
+    let Applied { object, mut entries } = applied;
+    // What is not there yet is what the configuration says, without what Go's structs have of their own.
+    let tree = match live {
+        None => bare,
+        Some(live) => object.unwrap_or_else(|| live.as_value().clone()),
+    };
+    let mut document = Document::new(tree).ok_or_else(|| Failure::bad_request("the object has no usable metadata"))?;
+    if manager == KUBECTL {
+        renew_annotation(config, &mut document);
+    }
+    let managed = match call.server.settings.managed_fields {
+        true => written(kind, &mut entries).ok_or_else(|| Failure::too_large(MANAGED_BYTES))?,
+        false => live.map(|live| live.managed().clone()).unwrap_or_default(),
+    };
+    document.set_managed(managed);
+    Ok(document)
+}
+
+/// Applies a configuration; kubectl may change what it has applied on its own side before.
+fn apply_with(
+    writing: &Writing<'_>,
+    live: &Value,
+    config: &Value,
+    entries: Vec<Entry>,
+    force: bool,
+) -> Result<Applied, Failure> {
+    let failed = |bad| Failure::internal(format!("failed to merge config: {bad}"));
+    let retry = (writing.owner.manager == KUBECTL && !force).then(|| entries.clone());
+    let conflicts = match owners::apply(writing, live, config, entries, force) {
+        Ok(applied) => return Ok(applied),
+        Err(NotApplied::BadItem(bad)) => return Err(failed(bad)),
+        Err(NotApplied::Conflicts(conflicts)) => conflicts,
+    };
+    let Some((entries, allowed)) = retry.and_then(|entries| {
+        let schema = schema_of(writing.kind, &writing.owner.api_version)?;
+        Some((entries, allowed_by_annotation(&schema, &writing.owner.api_version, live)?))
+    }) else {
+        return Err(conflict(&conflicts));
+    };
+    let forbidden: Vec<Conflict> = conflicts.into_iter().filter(|conflict| !allowed.has(&conflict.path)).collect();
+    if !forbidden.is_empty() {
+        return Err(conflict(&forbidden));
+    }
+    owners::apply(writing, live, config, entries, true).map_err(|error| match error {
+        NotApplied::BadItem(bad) => failed(bad),
+        NotApplied::Conflicts(conflicts) => conflict(&conflicts),
+    })
+}
+
+/// A configuration must be of the kind and version that its path says.
+fn check_type(call: &Call, config: &Value) -> Result<(), Failure> {
+    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version == call.version().api_version && kind == call.kind.kind {
+        return Ok(());
+    }
+    Err(Failure::bad_request(format!("invalid object type: {}", shown_type(api_version, kind))))
+}
+
+/// Go's text of a group, a version and a kind.
+fn shown_type(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
+fn described(config: &Value) -> String {
+    let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let shown_type = shown_type(text("/apiVersion"), text("/kind"));
+    format!("{}/{}; {}", text("/metadata/namespace"), text("/metadata/name"), shown_type)
+}
+
+/// A configuration without what a document has not.
+fn bare(config: &Value) -> Value {
+    let mut config = config.clone();
+    if let Value::Object(map) = &mut config {
+        map.remove("apiVersion");
+        map.remove("kind");
+        if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+            metadata.remove("managedFields");
+            metadata.remove("resourceVersion");
+        }
+    }
+    config
+}
+
+fn conflict(conflicts: &[Conflict]) -> Failure {
+    let path = |conflict: &Conflict| conflict.path.iter().map(ToString::to_string).collect::<String>();
+    let causes = conflicts.iter().map(|conflict| Cause {
+        reason: "FieldManagerConflict",
+        message: format!("conflict with {}", conflict.owner.shown()),
+        field: path(conflict),
+    });
+    let text = match conflicts {
+        [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner.shown(), path(one)),
+        many => {
+            let mut lines = Vec::new();
+            for of_one in many.chunk_by(|one, other| one.owner == other.owner) {
+                lines.extend(of_one.first().map(|first| format!("conflicts with {}:", first.owner.shown())));
+                lines.extend(of_one.iter().map(|conflict| format!("- {}", path(conflict))));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
+    };
+    Failure::apply_conflict(text, causes.collect())
+}
+
+fn yaml(text: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            // What is written once may be said again and again by aliases.
+            max_total_scalar_bytes: text.len().saturating_mul(2).saturating_add(YAML_ALIASED),
+            max_total_comment_bytes: usize::MAX,
+            max_depth: crate::defaults::DEPTH_LIMIT,
+        },
+        // As kubectl reads them: `defaultMode: 0644`.
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    };
+    // Its own text may quote a value.
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| match error.location() {
+        Some(location) => format!("yaml: line {}: it cannot be read", location.line()),
+        None => "yaml: it cannot be read".to_owned(),
+    })
+}
