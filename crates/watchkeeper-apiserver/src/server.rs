@@ -35,6 +35,8 @@ use crate::verbs::{Call, admit, create, place, validate};
 
 /// Who owns the fields of objects that a program creates directly.
 const DIRECT: &str = "watchkeeper";
+/// Who owns those of the namespaces that every cluster has.
+const FOUNDER: &str = "kube-apiserver";
 
 /// Where objects may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -388,7 +390,8 @@ impl Inner {
     pub(crate) fn found(self: &Arc<Self>) {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             // They are new and well-formed: this cannot fail.
-            let _ = self.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let _ = self.create_as(FOUNDER, namespace);
         }
     }
 
@@ -399,7 +402,12 @@ impl Inner {
 
     /// Creates an object as a `POST` does.
     pub(crate) fn create(self: &Arc<Self>, object: Value) -> Result<Arc<Stored>, Failure> {
-        let (call, sent) = self.call_for(object)?;
+        self.create_as(DIRECT, object)
+    }
+
+    fn create_as(self: &Arc<Self>, manager: &str, object: Value) -> Result<Arc<Stored>, Failure> {
+        let (mut call, sent) = self.call_for(object)?;
+        call.options.field_manager = manager.to_owned();
         let sent = admit::decoded(&call, sent)?;
         create::create(&call, sent, false)
     }
@@ -430,7 +438,7 @@ impl Inner {
             options: Options::default(),
             representation: Representation::Whole,
             media_type: String::new(),
-            user_agent: DIRECT.to_owned(),
+            user_agent: String::new(),
             body: Bytes::new(),
             warnings: Warnings::default(),
             user: User::admin(),

@@ -73,7 +73,8 @@ pub(crate) fn apply(call: &Call, live: Option<&Document>, config: &Value) -> Res
     }
     let manager = call.options.field_manager.as_str();
     let writing = Writing { kind, owner: owner(call, manager, true), now: &now };
-    let force = call.options.force.unwrap_or_default();
+    // Without managed fields nobody is known to own anything.
+    let force = call.options.force.unwrap_or_default() || !call.server.settings.managed_fields;
     let applied = apply_with(&writing, live_tree, &bare, entries, force)?;
     let Applied { object, mut entries } = applied;
     // What is not there yet is what the configuration says, without what Go's structs have of their own.
@@ -193,11 +194,13 @@ fn yaml(text: &str) -> Result<Value, String> {
         },
         // As kubectl reads them: `defaultMode: 0644`.
         legacy_octal_numbers: true,
+        // As Go does, if nobody asks for strictness.
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
     // Its own text may quote a value.
     serde_saphyr::from_str_with_options(text, options).map_err(|error| match error.location() {
-        Some(location) => format!("yaml: line {}: it cannot be read", location.line()),
-        None => "yaml: it cannot be read".to_owned(),
+        Some(location) => format!("error converting YAML to JSON: yaml: line {}: it cannot be read", location.line()),
+        None => "error converting YAML to JSON: yaml: it cannot be read".to_owned(),
     })
 }

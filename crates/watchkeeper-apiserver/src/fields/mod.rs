@@ -11,7 +11,8 @@
 //! - `typed`, `value`: what a schema says of a value's parts, and when two values are the same.
 //! - `compare`, `collect`, `merge`, `remove`, `check`: what is done to objects with a schema in hand.
 //! - `entry`: the entries of managed fields.
-//! - `owners`, `reset`: what a write does to those who own fields, and what nobody can own.
+//! - `owners`, `reset`, `reconcile`: what a write does to those who own fields, what nobody can own, and what becomes of
+//!   them when a schema changes.
 //! - `apply`, `track`: the two ways to write.
 
 mod apply;
@@ -24,6 +25,7 @@ mod json;
 mod last_applied;
 mod merge;
 mod owners;
+mod reconcile;
 mod remove;
 mod reset;
 mod set;

@@ -91,6 +91,7 @@ pub(super) fn update(
     new: &Value,
     mut entries: Vec<Entry>,
 ) -> Result<Vec<Entry>, BadItem> {
+    reconcile(writing.kind, &mut entries);
     let mut comparisons = Comparisons::new(writing, old, new);
     take_away(&mut entries, &mut comparisons, None)?;
     let Some((_, changed)) = comparisons.of(&writing.owner.api_version)? else { return Ok(entries) };
@@ -123,7 +124,7 @@ pub(super) fn apply(
     let Some(schema) = super::schema_of(kind, &owner.api_version) else {
         return Ok(Applied { object: None, entries });
     };
-    entries.retain(|entry| super::schema_of(kind, &entry.owner.api_version).is_some());
+    reconcile(kind, &mut entries);
     let mut object = merged(&schema, live, config)?;
     let set = fields(&schema, config)?.without(&reset(kind, &owner.subresource));
     let last = entries.iter().position(|entry| entry.owner.is(owner)).map(|at| entries.swap_remove(at));
@@ -158,7 +159,20 @@ pub(super) fn apply(
     Ok(Applied { object, entries })
 }
 
-/// Takes what has changed away from all but one. Entries in versions that the kind has not go.
+/// Entries in versions that the kind has not go. Others may have been written under another schema.
+fn reconcile(kind: &Kind, entries: &mut Vec<Entry>) {
+    entries.retain_mut(|entry| {
+        let Some(schema) = super::schema_of(kind, &entry.owner.api_version) else { return false };
+        // The schemas of built-in kinds do not change.
+        if kind.custom && !entry.set.fits(&schema) {
+            let set = std::mem::take(&mut entry.set).reconciled(&schema);
+            entry.changed(set);
+        }
+        true
+    });
+}
+
+/// Takes what has changed away from all but one.
 fn take_away(entries: &mut Vec<Entry>, comparisons: &mut Comparisons<'_>, but: Option<&Owner>) -> Result<(), BadItem> {
     let mut kept = Vec::with_capacity(entries.len());
     for mut entry in entries.drain(..) {

@@ -30,8 +30,10 @@ pub(crate) fn updated(call: &Call, old: &Document, next: &mut Document) {
         _ if !call.server.settings.managed_fields => return next.set_managed(old.managed().clone()),
         // Somebody else has decided it, unless it is what was there.
         decided @ Managed::Written(_) if decided != *old.managed() => return next.set_managed(decided),
-        // A subresource has no say in it.
-        Managed::Sent(entries) if call.subresource.is_none() => Some(entries),
+        // A subresource has no say in it. Of a custom object, Go does not tell no entries from none.
+        Managed::Sent(entries) if call.subresource.is_none() && !(call.kind.custom && entries.is_empty()) => {
+            Some(entries)
+        }
         _ => None,
     };
     let entries = match sent {

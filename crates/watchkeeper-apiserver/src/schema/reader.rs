@@ -28,7 +28,14 @@ pub(super) fn built_in(definition: &Value) -> Schema {
 /// A type, or the name of one.
 fn reference(definition: &Value) -> SchemaRef {
     if let Some(name) = definition.get("$ref").and_then(Value::as_str) {
-        return named(name).unwrap_or_else(|| Schema::Any.into());
+        let named = named(name).unwrap_or_else(|| Schema::Any.into());
+        // What is one elsewhere may be taken apart here.
+        return match &*named {
+            Schema::Map(map) if map.atomic && text(definition, "x-kubernetes-map-type") == "granular" => {
+                Schema::Map(MapSchema { atomic: false, ..map.clone() }).into()
+            }
+            _ => named,
+        };
     }
     match text(definition, "type") {
         "object" => map(definition, reference).into(),

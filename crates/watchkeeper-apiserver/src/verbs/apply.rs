@@ -50,7 +50,8 @@ fn created(call: &Call, config: &Value, dry_run: bool) -> Result<std::sync::Arc<
         return Err(Failure::conflict(&call.kind.plural, &call.kind.group, call.name(), text));
     }
     update::check_name(document.meta("name"), call.name())?;
-    create::create(call, Sent { document, resource_version: resource_version(config) }, dry_run)
+    // A version of something that is not there counts for nothing.
+    create::create(call, Sent { document, resource_version: String::new() }, dry_run)
 }
 
 /// The object that a configuration makes of the current one.

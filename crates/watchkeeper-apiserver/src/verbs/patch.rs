@@ -25,6 +25,12 @@ pub(super) enum Patch {
 }
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
+    if !accepted(&call).contains(&call.media_type.as_str()) {
+        return Err(match call.kind.custom {
+            true => Failure::unsupported_media_type(&accepted(&call)),
+            false => Failure::unknown_media_type(),
+        });
+    }
     let is_apply = call.media_type == apply::MEDIA_TYPE;
     apply::check_options(&call, is_apply)?;
     fields::check_manager(&call.options.field_manager, "PatchOptions")?;
@@ -41,12 +47,8 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
 impl Patch {
     pub(super) fn of(call: &Call) -> Result<Self, Failure> {
         let (media_type, body) = (call.media_type.as_str(), &call.body);
-        // Server-side apply comes later.
-        match media_type {
-            "application/json-patch+json" | "application/merge-patch+json" => {}
-            "application/strategic-merge-patch+json" => return Self::strategic(call),
-            "application/apply-patch+yaml" => return Err(Failure::unsupported_media_type(&accepted(call))),
-            _ => return Err(Failure::unknown_media_type()),
+        if media_type == "application/strategic-merge-patch+json" {
+            return Self::strategic(call);
         }
         let bad = |text: String| Failure::bad_request(format!("error decoding patch: {text}"));
         let tree: Value = serde_json::from_slice(body).map_err(|error| bad(json_error(body, &error)))?;
@@ -134,7 +136,7 @@ fn accepted(call: &Call) -> Vec<&'static str> {
     if !call.kind.custom {
         accepted.push("application/strategic-merge-patch+json");
     }
-    accepted.push("application/apply-patch+yaml");
+    accepted.push(apply::MEDIA_TYPE);
     accepted
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 mod lists;
 mod namespaces;
 mod openapi;
+mod ownership;
 mod representations;
 mod selectors;
 mod tables;
