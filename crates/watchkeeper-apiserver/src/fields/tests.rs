@@ -230,7 +230,7 @@ fn config() -> impl Strategy<Value = Value> {
     };
     let container = (text(), prop::collection::vec(port, 0..3), prop::option::of(prop::collection::vec(text(), 0..3)));
     let containers = prop::collection::btree_map(prop::sample::select(vec!["x", "y", "z"]), container, 0..3);
-    (labels, prop::option::of(0..3), containers).prop_map(move |(labels, replicas, containers)| {
+    (labels, prop::option::of(0_i32..3), containers).prop_map(move |(labels, replicas, containers)| {
         let containers: Vec<Value> = containers
             .into_iter()
             .map(|(name, (image, ports, args))| {
