@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::{ListSchema, MapSchema, Scalar, Schema, SchemaRef};
 
-pub(crate) use pods::quality_of_service;
+pub(crate) use pods::{admit_pod, quality_of_service};
 pub(crate) use services::{needs_address, needs_node_ports};
 
 /// Fills in an object, or a part of one.

@@ -46,13 +46,18 @@ pub(crate) fn quality_of_service(spec: &Value) -> &'static str {
     }
 }
 
-/// What a pod has and a template has not, with what the admission plugins that are always on write.
+/// What a pod has and a template has not.
 fn pod(fields: &mut Map<String, Value>) {
     let Some(Value::Object(spec)) = fields.get_mut("spec") else { return };
     set(spec, "enableServiceLinks", true);
     for list in ["containers", "initContainers"] {
         entries_mut(spec, list).for_each(requests_from_limits);
     }
+}
+
+/// What the admission plugins write that are always on. It is nobody's.
+pub(crate) fn admit_pod(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(spec)) = fields.get_mut("spec") else { return };
     // Without a class of its own a pod has no priority over others.
     let priority = match text(spec, "priorityClassName") {
         "" => Some(0),

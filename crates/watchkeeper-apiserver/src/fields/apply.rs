@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::last_applied::{allowed_by_annotation, renew_annotation};
 use super::owners::{self, Applied, Conflict, NotApplied, Writing};
 use super::track::{owner, read};
-use super::{new_object, schema_of, written};
+use super::{Managed, new_object, schema_of, written};
 use crate::defaults::{MANAGED_BYTES, YAML_ALIASED};
 use crate::failure::{Cause, Failure};
 use crate::http::body::{is_within_depth, json_type};
@@ -44,8 +44,7 @@ pub(crate) fn object_of(body: &[u8]) -> Result<Value, Failure> {
     }
 }
 
-/// Applies a configuration to an object, or to none. Answers with the object as it is to be, with its managed fields; with
-/// nothing, if it is what it was.
+/// Applies a configuration to an object, or to none. Answers with the object as it is to be, with its managed fields.
 pub(crate) fn apply(call: &Call, live: Option<&Document>, config: &Value) -> Result<Document, Failure> {
     let (kind, api_version) = (&call.kind, &call.version().api_version);
     check_type(call, config)?;
@@ -86,11 +85,11 @@ pub(crate) fn apply(call: &Call, live: Option<&Document>, config: &Value) -> Res
     if manager == KUBECTL {
         renew_annotation(config, &mut document);
     }
-    let managed = match call.server.settings.managed_fields {
-        true => written(kind, &mut entries).ok_or_else(|| Failure::too_large(MANAGED_BYTES))?,
-        false => live.map(|live| live.managed().clone()).unwrap_or_default(),
+    let bytes = match call.server.settings.managed_fields {
+        true => written(kind, &mut entries).map_err(|_| Failure::too_large(MANAGED_BYTES))?,
+        false => live.and_then(|live| live.managed().bytes(kind)),
     };
-    document.set_managed(managed);
+    document.set_managed(Managed::Decided(bytes));
     Ok(document)
 }
 

@@ -60,6 +60,14 @@ pub(crate) enum Managed {
     Sent(Vec<Value>),
     /// As they are kept.
     Written(Bytes),
+    /// As a write has decided that they are to be.
+    Decided(Option<Bytes>),
+}
+
+impl From<Option<Bytes>> for Managed {
+    fn from(bytes: Option<Bytes>) -> Self {
+        bytes.map_or(Self::Nothing, Self::Written)
+    }
 }
 
 impl Managed {
@@ -76,6 +84,7 @@ impl Managed {
         match self {
             Self::Nothing => None,
             Self::Written(bytes) => Some(bytes.clone()),
+            Self::Decided(bytes) => bytes.clone(),
             Self::Sent(entries) => match entry::read_sent(entries) {
                 Ok(mut entries) => entry::write(&mut entries, order_of(kind)),
                 Err(_) => Some(in_order(entries).into()),
@@ -163,14 +172,16 @@ fn order_of(kind: &Kind) -> Order {
     if kind.custom { Order::Texts } else { Order::Steps }
 }
 
-/// Managed fields as they are kept, unless they are too large or too deep.
-fn written(kind: &Kind, entries: &mut [Entry]) -> Option<Managed> {
+/// Managed fields as they are kept: nothing of nobody's. An error, if they are too large or too deep.
+fn written(kind: &Kind, entries: &mut [Entry]) -> Result<Option<Bytes>, TooLarge> {
     if entries.iter().any(|entry| entry.depth() > MANAGED_DEPTH) {
-        return None;
+        return Err(TooLarge);
     }
     match entry::write(entries, order_of(kind)) {
-        Some(bytes) if bytes.len() > MANAGED_BYTES => None,
-        Some(bytes) => Some(Managed::Written(bytes)),
-        None => Some(Managed::Nothing),
+        Some(bytes) if bytes.len() > MANAGED_BYTES => Err(TooLarge),
+        bytes => Ok(bytes),
     }
 }
+
+/// Managed fields that take too much room.
+struct TooLarge;

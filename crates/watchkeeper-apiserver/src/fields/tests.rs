@@ -31,7 +31,7 @@ fn applied(
 ) -> Result<(Value, Vec<Entry>), Vec<String>> {
     let writing = Writing { kind, owner: owner(kind, manager, true), now: NOW };
     match apply(&writing, live, config, entries, force) {
-        Ok(Applied { object, entries }) => Ok((object.unwrap_or_else(|| live.clone()), entries)),
+        Ok(Applied { object, entries }) => Ok((object.map_or_else(|| live.clone(), as_go_keeps_it), entries)),
         Err(NotApplied::BadItem(bad)) => panic!("{bad}"),
         Err(NotApplied::Conflicts(conflicts)) => Err(conflicts
             .iter()
@@ -40,6 +40,23 @@ fn applied(
                 format!("{}: {path}", conflict.owner.shown())
             })
             .collect()),
+    }
+}
+
+/// An object without what is null or empty: what is left of it when Go has read and written it.
+fn as_go_keeps_it(value: Value) -> Value {
+    let is_nothing = |value: &Value| match value {
+        Value::Array(values) => values.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        value => value.is_null(),
+    };
+    match value {
+        Value::Object(map) => {
+            let kept = map.into_iter().map(|(key, value)| (key, as_go_keeps_it(value)));
+            Value::Object(kept.filter(|(_, value)| !is_nothing(value)).collect())
+        }
+        Value::Array(values) => values.into_iter().map(as_go_keeps_it).collect(),
+        scalar => scalar,
     }
 }
 
@@ -121,8 +138,8 @@ fn what_was_applied_and_is_not_any_longer_goes_unless_somebody_else_owns_it() {
     let (object, entries) =
         applied(&kind, "one", &object, &config(json!({"c": "2"})), entries, false).expect("applied");
     assert_eq!(object["data"], json!({"b": "1", "c": "2"}));
-    let (object, entries) = applied(&kind, "one", &object, &json!({"metadata": {"name": "a"}}), entries, false)
-        .expect("applied");
+    let (object, entries) =
+        applied(&kind, "one", &object, &json!({"metadata": {"name": "a"}}), entries, false).expect("applied");
     assert_eq!(object["data"], json!({"b": "1"}));
     assert_eq!(shown(&entries), pairs(&[("two", r#"{"f:data":{"f:b":{}}}"#)]));
 }
@@ -130,16 +147,11 @@ fn what_was_applied_and_is_not_any_longer_goes_unless_somebody_else_owns_it() {
 #[test]
 fn what_others_own_is_a_conflict_unless_it_is_forced() {
     let kind = kind("apps", "deployments");
-    let config = |replicas: i64, image: &str| {
-        json!({"spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}}})
-    };
+    let config = |replicas: i64, image: &str| json!({"spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}}});
     let (object, entries) =
         applied(&kind, "one", &json!({"metadata": {}}), &config(1, "a"), vec![], false).expect("applied");
     let refused = applied(&kind, "two", &object, &config(2, "b"), entries.clone(), false).expect_err("conflicts");
-    assert_eq!(
-        refused,
-        ["\"one\": .spec.replicas", "\"one\": .spec.template.spec.containers[name=\"web\"].image"]
-    );
+    assert_eq!(refused, ["\"one\": .spec.replicas", "\"one\": .spec.template.spec.containers[name=\"web\"].image"]);
     let (object, entries) = applied(&kind, "two", &object, &config(2, "b"), entries, true).expect("applied");
     assert_eq!(object["spec"]["replicas"], 2);
     let left = r#"{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:name":{}}}}}}}"#;
@@ -196,7 +208,8 @@ fn entries_are_sorted_by_operation_time_and_name() {
     let bytes = write(&mut entries, Order::Steps).expect("bytes");
     let order: String = entries.iter().map(|entry| entry.owner.manager.as_str()).collect();
     assert_eq!(order, "abced");
-    let first = r#"[{"manager":"a","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}},"#;
+    let first =
+        r#"[{"manager":"a","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}},"#;
     assert!(bytes.starts_with(first.as_bytes()), "{bytes:?}");
     // Written ones are read again as they were, sent ones too.
     assert_eq!(write(&mut super::track::read(&Managed::Written(bytes.clone())), Order::Steps), Some(bytes.clone()));
@@ -218,19 +231,25 @@ fn managers_are_called_as_their_program_or_as_they_say() {
 fn config() -> impl Strategy<Value = Value> {
     let text = || prop::sample::select(vec!["1", "2"]);
     let labels = prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), text(), 0..3);
-    let port = (prop::sample::select(vec![80, 443]), prop::option::of(Just("UDP")))
-        .prop_map(|(port, protocol)| match protocol {
-            Some(protocol) => json!({"containerPort": port, "protocol": protocol}),
-            None => json!({"containerPort": port}),
-        });
+    let port =
+        (prop::sample::select(vec![80, 443]), prop::option::of(Just("UDP"))).prop_map(
+            |(port, protocol)| match protocol {
+                Some(protocol) => json!({"containerPort": port, "protocol": protocol}),
+                None => json!({"containerPort": port}),
+            },
+        );
     let distinct = |ports: Vec<Value>| {
         let mut seen: Vec<Value> = Vec::new();
-        ports.into_iter().for_each(|port| if !seen.contains(&port) { seen.push(port) });
+        ports.into_iter().for_each(|port| {
+            if !seen.contains(&port) {
+                seen.push(port)
+            }
+        });
         seen
     };
     let container = (text(), prop::collection::vec(port, 0..3), prop::option::of(prop::collection::vec(text(), 0..3)));
     let containers = prop::collection::btree_map(prop::sample::select(vec!["x", "y", "z"]), container, 0..3);
-    (labels, prop::option::of(0_i32..3), containers).prop_map(move |(labels, replicas, containers)| {
+    (labels, prop::option::of(0..3_i64), containers).prop_map(move |(labels, replicas, containers)| {
         let containers: Vec<Value> = containers
             .into_iter()
             .map(|(name, (image, ports, args))| {
@@ -241,11 +260,13 @@ fn config() -> impl Strategy<Value = Value> {
                 container
             })
             .collect();
-        let mut config = json!({"metadata": {"labels": labels}, "spec": {"template": {"spec": {"containers": containers}}}});
+        let mut config =
+            json!({"metadata": {"labels": labels}, "spec": {"template": {"spec": {"containers": containers}}}});
         if let Some(replicas) = replicas {
             config["spec"]["replicas"] = replicas.into();
         }
-        config
+        // Who says that there is nothing owns it, and nobody else may say so.
+        as_go_keeps_it(config)
     })
 }
 
@@ -257,7 +278,7 @@ proptest! {
         configs in prop::collection::vec((prop::sample::select(vec!["one", "two", "three"]), config()), 1..6),
     ) {
         let kind = kind("apps", "deployments");
-        let (mut object, mut entries) = (json!({"metadata": {}}), Vec::new());
+        let (mut object, mut entries) = (json!({"metadata": {"name": "d"}}), Vec::new());
         for (manager, config) in &configs {
             (object, entries) = applied(&kind, manager, &object, config, entries, true).expect("forced");
         }
@@ -268,7 +289,7 @@ proptest! {
         prop_assert_eq!(shown(&entries_again), shown(&entries));
         // What was applied last is there, and owned.
         prop_assert_eq!(object.pointer("/spec/replicas"), config.pointer("/spec/replicas").or(object.pointer("/spec/replicas")));
-        for (key, value) in config["metadata"]["labels"].as_object().expect("labels") {
+        for (key, value) in config["metadata"]["labels"].as_object().into_iter().flatten() {
             prop_assert_eq!(&object["metadata"]["labels"][key], value);
         }
     }
@@ -278,7 +299,7 @@ proptest! {
         configs in prop::collection::vec((prop::sample::select(vec!["one", "two", "three"]), config()), 1..6),
     ) {
         let kind = kind("apps", "deployments");
-        let (mut object, mut entries) = (json!({"metadata": {}}), Vec::new());
+        let (mut object, mut entries) = (json!({"metadata": {"name": "d"}}), Vec::new());
         for (manager, config) in &configs {
             (object, entries) = applied(&kind, manager, &object, config, entries, true).expect("forced");
         }

@@ -16,7 +16,7 @@ const UNKNOWN: &str = "unknown";
 pub(crate) fn created(call: &Call, document: &mut Document) {
     let entries = match document.take_managed() {
         _ if !call.server.settings.managed_fields => return,
-        decided @ Managed::Written(_) => return document.set_managed(decided),
+        Managed::Decided(bytes) => return document.set_managed(bytes.into()),
         Managed::Sent(entries) if !is_reset(&entries) => read_sent(&entries).unwrap_or_default(),
         _ => Vec::new(),
     };
@@ -28,8 +28,7 @@ pub(crate) fn created(call: &Call, document: &mut Document) {
 pub(crate) fn updated(call: &Call, old: &Document, next: &mut Document) {
     let sent = match next.take_managed() {
         _ if !call.server.settings.managed_fields => return next.set_managed(old.managed().clone()),
-        // Somebody else has decided it, unless it is what was there.
-        decided @ Managed::Written(_) if decided != *old.managed() => return next.set_managed(decided),
+        Managed::Decided(bytes) => return next.set_managed(bytes.into()),
         // A subresource has no say in it. Of a custom object, Go does not tell no entries from none.
         Managed::Sent(entries) if call.subresource.is_none() && !(call.kind.custom && entries.is_empty()) => {
             Some(entries)
@@ -57,8 +56,8 @@ pub(crate) fn is_same_but_for_times(one: &Managed, other: &Managed) -> bool {
 /// The entries of managed fields; none, if they cannot be read.
 pub(super) fn read(managed: &Managed) -> Vec<Entry> {
     match managed {
-        Managed::Nothing => Vec::new(),
-        Managed::Written(bytes) => read_written(bytes).unwrap_or_default(),
+        Managed::Nothing | Managed::Decided(None) => Vec::new(),
+        Managed::Written(bytes) | Managed::Decided(Some(bytes)) => read_written(bytes).unwrap_or_default(),
         Managed::Sent(entries) => read_sent(entries).unwrap_or_default(),
     }
 }
@@ -90,6 +89,6 @@ fn track(call: &Call, old: &Value, next: &mut Document, entries: Vec<Entry>) {
     let now = call.server.clock.now();
     let writing = Writing { kind: &call.kind, owner: owner(call, &manager, false), now: &now };
     let entries = update(&writing, old, next.as_value(), entries);
-    let managed = entries.ok().and_then(|mut entries| written(&call.kind, &mut entries));
-    next.set_managed(managed.unwrap_or_default());
+    let bytes = entries.ok().and_then(|mut entries| written(&call.kind, &mut entries).ok()).flatten();
+    next.set_managed(bytes.into());
 }

@@ -29,13 +29,13 @@ pub(super) fn built_in(definition: &Value) -> Schema {
 fn reference(definition: &Value) -> SchemaRef {
     if let Some(name) = definition.get("$ref").and_then(Value::as_str) {
         let named = named(name).unwrap_or_else(|| Schema::Any.into());
-        // What is one elsewhere may be taken apart here.
-        return match &*named {
-            Schema::Map(map) if map.atomic && text(definition, "x-kubernetes-map-type") == "granular" => {
-                Schema::Map(MapSchema { atomic: false, ..map.clone() }).into()
-            }
-            _ => named,
-        };
+        // What is one elsewhere may be taken apart here. Other types are not looked at: this may be one of them.
+        if text(definition, "x-kubernetes-map-type") == "granular"
+            && let Schema::Map(map) = &*named
+        {
+            return Schema::Map(MapSchema { atomic: false, ..map.clone() }).into();
+        }
+        return named;
     }
     match text(definition, "type") {
         "object" => map(definition, reference).into(),

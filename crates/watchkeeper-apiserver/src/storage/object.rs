@@ -203,6 +203,16 @@ impl Stored {
         [version.prefix.as_bytes(), self.rest(kind)].concat().into()
     }
 
+    /// The same without managed fields.
+    pub(crate) fn bare_in_version(&self, kind: &Arc<Kind>, version: &Version) -> Bytes {
+        let managed = self.encoded.managed.clone();
+        if managed.is_empty() || !self.is_of(kind) {
+            return self.in_version(kind, version);
+        }
+        let (body, begin) = (&self.encoded.body, kind.storage_version().prefix.len());
+        [version.prefix.as_bytes(), &body[begin..managed.start], &body[managed.end..]].concat().into()
+    }
+
     /// Its metadata, as `PartialObjectMetadata` shows it.
     pub(crate) fn metadata(&self, kind: &Arc<Kind>) -> Bytes {
         if !self.is_of(kind) {

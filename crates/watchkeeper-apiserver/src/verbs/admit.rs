@@ -53,6 +53,21 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
     Ok(Vec::new())
 }
 
+/// Fills in what an object gets as Go reads it: what nobody sent, and belongs to whoever sent the rest.
+pub(super) fn fill(call: &Call, next: &mut Document) {
+    let Some(schema) = schema_for(call, next.as_value()) else { return };
+    match (call.is_status(), schema.member("status")) {
+        (true, Some(types)) => next.map_mut().get_mut("status").into_iter().for_each(|status| {
+            defaulting::apply(status, types);
+        }),
+        _ => defaulting::apply_object(next.map_mut(), &schema),
+    }
+    let is_namespace = call.kind.group.is_empty() && call.kind.plural == "namespaces";
+    if is_namespace && !next.meta("name").is_empty() {
+        initial::apply_name(&call.kind, next);
+    }
+}
+
 /// An object as it would be had it come through here: one that was put into the storage has no defaults.
 pub(super) fn filled(call: &Call, document: &Document) -> Document {
     let mut filled = document.clone();

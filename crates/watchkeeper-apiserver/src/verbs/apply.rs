@@ -4,12 +4,12 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::validate::immutable;
-use super::{Call, create, update, write};
+use super::{Call, admit, create, update, write};
 use crate::failure::{Cause, Failure};
 use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body::Sent;
-use crate::storage::Stored;
+use crate::storage::{Document, Stored};
 
 /// The media type of a configuration.
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
@@ -50,6 +50,7 @@ fn created(call: &Call, config: &Value, dry_run: bool) -> Result<std::sync::Arc<
         return Err(Failure::conflict(&call.kind.plural, &call.kind.group, call.name(), text));
     }
     update::check_name(document.meta("name"), call.name())?;
+    let document = read(call, document)?;
     // A version of something that is not there counts for nothing.
     create::create(call, Sent { document, resource_version: String::new() }, dry_run)
 }
@@ -63,10 +64,20 @@ fn applied(call: &Call, config: &Value, current: &Stored) -> Result<Sent, Failur
     if uid != current.uid() {
         return Err(immutable(&call.kind, call.name(), "uid", &uid.into()));
     }
+    let document = read(call, document)?;
     // Who names no version means the one that is there.
     let named = resource_version(config);
     let resource_version = if named.is_empty() { current.revision().to_string() } else { named };
     Ok(Sent { document, resource_version })
+}
+
+/// An object as Go reads it: what is null is not there.
+fn read(call: &Call, mut document: Document) -> Result<Document, Failure> {
+    let managed = document.take_managed();
+    let tree = admit::patched(call, &[], document.into_value())?;
+    let mut document = Document::new(tree).ok_or_else(|| Failure::bad_request("the object has no usable metadata"))?;
+    document.set_managed(managed);
+    Ok(document)
 }
 
 fn resource_version(config: &Value) -> String {

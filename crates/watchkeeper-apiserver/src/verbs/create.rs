@@ -44,9 +44,11 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     if kind.rules.generation {
         document.set_meta("generation", 1);
     }
-    initial::apply(kind, &mut document);
     initial::convert(kind, &mut document);
+    // What was sent, and what its type fills in, is the client's; all else is the server's.
+    admit::fill(call, &mut document);
     fields::created(call, &mut document);
+    initial::apply(kind, &mut document);
 
     let mut sent = document;
     let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };

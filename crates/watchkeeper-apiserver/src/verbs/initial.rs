@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::Call;
-use crate::defaulting::quality_of_service;
+use crate::defaulting::{admit_pod, quality_of_service};
 use crate::kinds::Kind;
 use crate::storage::Document;
 
@@ -34,6 +34,7 @@ pub(super) fn apply(kind: &Kind, document: &mut Document) {
 pub(super) fn complete(call: &Call, old: Option<&Document>, document: &mut Document) {
     match (call.kind.group.as_str(), call.kind.plural.as_str(), old) {
         ("", "pods", None) => {
+            admit_pod(document.map_mut());
             let class = quality_of_service(&document.as_value()["spec"]);
             set(document, "status", "qosClass", class);
         }

@@ -90,6 +90,22 @@ impl Patch {
         }
     }
 
+    /// Whether it looks at managed fields, or at something that they are in.
+    fn names_managed_fields(&self) -> bool {
+        let names = |path: &str| matches!(path, "" | "/metadata") || path.starts_with("/metadata/managedFields");
+        let merges =
+            |metadata: Option<&Value>| metadata.is_some_and(|metadata| metadata.get("managedFields").is_some());
+        match self {
+            Self::Merge(patch) => merges(patch.get("metadata")),
+            Self::Strategic(patch, _) => merges(patch.get("metadata")),
+            Self::Json(operations) => operations.iter().any(|operation| match operation {
+                PatchOperation::Move(relocation) => names(relocation.from.as_str()) || names(relocation.path.as_str()),
+                PatchOperation::Copy(copy) => names(copy.from.as_str()) || names(copy.path.as_str()),
+                other => names(other.path().as_str()),
+            }),
+        }
+    }
+
     pub(super) fn apply(&self, object: &mut Value) -> Result<(), Failure> {
         let operations = match self {
             Self::Strategic(patch, schema) => {
@@ -192,7 +208,11 @@ impl Growth {
 /// The object that a patch makes of the current one, in the version that was asked for.
 fn patched(call: &Call, patch: &Patch, notes: &[String], current: &Stored) -> Result<Sent, Failure> {
     let version = call.version();
-    let bytes = current.in_version(&call.kind, version);
+    // Few patches look at managed fields, and they are half of an object.
+    let bytes = match patch.names_managed_fields() {
+        true => current.in_version(&call.kind, version),
+        false => current.bare_in_version(&call.kind, version),
+    };
     let mut object: Value = serde_json::from_slice(&bytes).map_err(|_| Failure::internal("a stored object is bad"))?;
     patch.apply(&mut object)?;
     let Value::Object(map) = &object else { return Err(Failure::rejected()) };

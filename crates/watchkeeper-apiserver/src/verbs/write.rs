@@ -144,11 +144,14 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     if call.subresource.as_deref() == Some("finalize") {
         let mut next = old.clone();
         next.map_mut().insert("spec".to_owned(), sent.map().get("spec").cloned().unwrap_or_else(|| json!({})));
+        fields::updated(call, old, &mut next);
         return Ok(next);
     }
     let mut next = sent;
     place(call, &mut next)?;
     strip(&mut next);
+    initial::convert(kind, &mut next);
+    admit::fill(call, &mut next);
     fields::updated(call, old, &mut next);
     carry_over(call, old, &mut next)?;
     let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
@@ -168,7 +171,6 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
             None => next.map_mut().remove("status"),
         };
     }
-    initial::convert(kind, &mut next);
     for warning in admit::admit(call, Some(old), &mut next)? {
         call.warnings.add(warning);
     }

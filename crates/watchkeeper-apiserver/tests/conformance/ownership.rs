@@ -36,7 +36,10 @@ async fn a_dry_run_of_any_verb_leaves_no_trace() {
     assert_eq!((created.status, managers(&created.json())), (201, vec!["two".to_owned()]));
     assert!(created.json()["metadata"].get("resourceVersion").is_none());
     let applied = server.patch(&dry(&one), APPLY, data("a", json!({"l": "1"}))).await.ok();
-    assert_eq!((managers(&applied), &applied["data"]), (vec!["one".into(), "two".into()], &json!({"k": "1", "l": "1"})));
+    assert_eq!(
+        (managers(&applied), &applied["data"]),
+        (vec!["one".into(), "two".into()], &json!({"k": "1", "l": "1"}))
+    );
     let forced = server.patch(&format!("{}&force=true", dry(&one)), APPLY, data("a", json!({"k": "2"}))).await.ok();
     assert_eq!(managers(&forced), ["two"]);
     assert_eq!(server.patch(&dry(&one), APPLY, data("a", json!({"k": "2"}))).await.status, 409);
@@ -75,8 +78,12 @@ async fn what_changes_nothing_is_not_written() {
     assert_eq!(managers(&shared), ["three", "one", "two"]);
     tokio::time::advance(Duration::from_secs(10)).await;
     let changed = server.merge(&format!("{path}?fieldManager=two"), json!({"data": {"l": "2"}})).await.ok();
-    let times: Vec<String> =
-        changed["metadata"]["managedFields"].as_array().expect("entries").iter().map(|entry| text(&entry["time"])).collect();
+    let times: Vec<String> = changed["metadata"]["managedFields"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| text(&entry["time"]))
+        .collect();
     assert_eq!(times, ["", "2026-11-15T12:00:00Z", "2026-11-15T12:00:20Z"]);
 }
 
@@ -139,9 +146,7 @@ async fn managed_fields_of_all_sorts_break_nothing() {
     let server = server();
     let path = format!("{MAPS}/a");
     server.map("a").await;
-    let entry = |fields: Value| {
-        json!({"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
-    };
+    let entry = |fields: Value| json!({"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields});
     let deep = (0..100).fold(json!({}), |fields, _| json!({"f:a": fields}));
     let wide: serde_json::Map<String, Value> = (0..20_000).map(|i| (format!("f:{i}"), json!({}))).collect();
     for entries in [
@@ -154,11 +159,15 @@ async fn managed_fields_of_all_sorts_break_nothing() {
         json!([entry(json!({"f:data": null}))]),
         json!([entry(deep)]),
         json!([entry(Value::Object(wide))]),
-        json!((0..5000).map(|i| {
-            let mut entry = entry(json!({"f:data": {format!("f:{i}"): {}}}));
-            entry["manager"] = format!("m{i}").into();
-            entry
-        }).collect::<Vec<_>>()),
+        json!(
+            (0..5000)
+                .map(|i| {
+                    let mut entry = entry(json!({"f:data": {format!("f:{i}"): {}}}));
+                    entry["manager"] = format!("m{i}").into();
+                    entry
+                })
+                .collect::<Vec<_>>()
+        ),
     ] {
         let started = Instant::now();
         let reply = server.merge(&path, json!({"metadata": {"managedFields": entries}, "data": {"k": "1"}})).await;
@@ -194,29 +203,24 @@ async fn objects_that_are_too_deep_to_track_are_still_readable() {
 async fn hostile_configurations_are_refused_in_time() {
     let server = server();
     let path = format!("{PODS}/p?fieldManager=one&force=true");
-    let pod = |containers: Vec<Value>| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}})
-    };
-    let many = |from: usize| (from..from + 10_000).map(|i| json!({"name": format!("c{i}"), "image": "i"})).collect::<Vec<_>>();
+    let pod = |containers: Vec<Value>| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}});
+    let many =
+        |from: usize| (from..from + 10_000).map(|i| json!({"name": format!("c{i}"), "image": "i"})).collect::<Vec<_>>();
     let started = Instant::now();
     assert_eq!(server.patch(&path, APPLY, pod(many(0))).await.status, 201);
     assert_eq!(server.patch(&path, APPLY, pod(many(5_000).into_iter().rev().collect())).await.status, 200);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     // A few lines of YAML that mean a lot.
-    let mut bomb = String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    let mut bomb =
+        String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for i in 1..12 {
         let aliases = vec![format!("*a{}", i - 1); 9].join(", ");
         bomb.push_str(&format!("a{i}: &a{i} [{aliases}]\n"));
     }
     let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
     for body in [bomb, deep, "a: &a [*a]".to_owned(), "\u{0}".to_owned(), "--- 1\n--- 2".to_owned()] {
-        let reply = server.call(
-            Method::PATCH,
-            &format!("{MAPS}/b?fieldManager=one"),
-            &[("content-type", APPLY)],
-            Bytes::from(body),
-        );
-        let reply = reply.await;
+        let path = format!("{MAPS}/b?fieldManager=one");
+        let reply = server.call(Method::PATCH, &path, &[("content-type", APPLY)], Bytes::from(body)).await;
         assert_eq!(reply.status, 400, "{}", reply.text());
     }
 }

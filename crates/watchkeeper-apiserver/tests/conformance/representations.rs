@@ -16,7 +16,7 @@ const ORDERS: &str = "/apis/shop.example.com/v1/namespaces/default/orders";
 #[tokio::test(start_paused = true)]
 async fn c31_metadata_alone_in_gets_lists_and_watches() {
     let server = server();
-    server.post(MAPS, json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"secret": "z"}})).await.ok();
+    server.post(MAPS, json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "secret"}})).await.ok();
     let whole = server.get(&format!("{MAPS}/a")).await.ok();
     let one = server.get_as(&format!("{MAPS}/a"), PARTIAL).await;
     let prefix = "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"a\",";
@@ -100,7 +100,9 @@ async fn custom_resources_have_sorted_keys_and_their_kind() {
     let uid = text(&created.ok()["metadata"]["uid"]);
     let object = format!(
         "\"abacus\":true,\"kind\":\"Order\",\"metadata\":{{\"creationTimestamp\":\"2026-11-15T12:00:00Z\",\"generation\":1,\
-         \"name\":\"a\",\"namespace\":\"default\",\"resourceVersion\":\"6\",\"uid\":\"{uid}\"}},\"spec\":{{\"b\":2,\"z\":1}}}}"
+         \"managedFields\":[{{\"apiVersion\":\"shop.example.com/v1\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{{\"f:abacus\":{{}},\
+         \"f:spec\":{{\".\":{{}},\"f:b\":{{}},\"f:z\":{{}}}}}},\"manager\":\"unknown\",\"operation\":\"Update\",\
+         \"time\":\"2026-11-15T12:00:00Z\"}}],\"name\":\"a\",\"namespace\":\"default\",\"resourceVersion\":\"6\",\"uid\":\"{uid}\"}},\"spec\":{{\"b\":2,\"z\":1}}}}"
     );
     let v1 = format!("{{\"apiVersion\":\"shop.example.com/v1\",{object}");
     assert_eq!(created.text(), format!("{v1}\n"));
