@@ -112,7 +112,7 @@ async fn watcher_follows_with_streaming_lists() {
 #[tokio::test(start_paused = true)]
 async fn watcher_of_metadata_gets_metadata() {
     let server = ApiServer::new();
-    server.create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}})).expect("created");
+    server.create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})).expect("created");
     let pods: Api<PartialObjectMeta<Pod>> = Api::default_namespaced(server.client());
     let events = watch(pods, watcher::Config::default()).take(3);
     let events: Vec<Event<PartialObjectMeta<Pod>>> = events.try_collect().await.expect("no error");
@@ -129,7 +129,7 @@ async fn reflector_keeps_a_store() {
     store.wait_until_ready().await.expect("ready");
     for i in 0..10 {
         server
-            .create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{i}")}, "spec": {}}))
+            .create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{i}")}, "spec": {"containers": [{"name": "c", "image": "i"}]}}))
             .expect("created");
     }
     tokio::time::sleep(Duration::from_secs(1)).await;

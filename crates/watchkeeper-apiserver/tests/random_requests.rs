@@ -24,7 +24,7 @@ fn server() -> ApiServer {
         .register(CustomResource::namespaced("shop.example.com", "v1", "Order", "orders").with_status())
         .expect("a kind");
     for kind in ["ConfigMap", "Pod"] {
-        server.create(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}})).expect("created");
+        server.put(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}})).expect("put there");
     }
     server
 }

@@ -1,6 +1,6 @@
 //! The answers of a real kube-apiserver v1.36.4 to scripts of requests, and ours to the same.
 //!
-//! `data/recorded.jsonl` and `data/typed.jsonl.gz` have a request and its answer on each line; `data/README.md` says how
+//! `data/recorded.jsonl`, `data/typed.jsonl.gz` and `data/refused.jsonl.gz` have a request and its answer on each line; `data/README.md` says how
 //! they were made. What differs from run to run is masked: versions, uids, times, tokens, addresses and ports. Lines with
 //! `skip` say why they are not compared.
 
@@ -151,11 +151,20 @@ async fn answers_are_those_of_a_kube_apiserver() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_read_filled_in_and_merged_as_by_a_kube_apiserver() {
-    let packed = include_bytes!("../data/typed.jsonl.gz");
-    let mut lines = String::new();
-    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut lines).expect("packed lines");
-    let compared = replay(&server(), &lines, true).await;
+    let compared = replay(&server(), &unpacked(include_bytes!("../data/typed.jsonl.gz")), true).await;
     assert!(compared >= 230, "{compared}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn specs_are_refused_as_by_a_kube_apiserver() {
+    let compared = replay(&server(), &unpacked(include_bytes!("../data/refused.jsonl.gz")), true).await;
+    assert!(compared >= 75, "{compared}");
+}
+
+fn unpacked(packed: &[u8]) -> String {
+    let mut lines = String::new();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut lines).expect("packed lines");
+    lines
 }
 
 /// Bindings, evictions, scales, deletions, reviews, and what is forbidden: of a server without controllers, as the real one was.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserializer;
 use serde_json::Value;
 
-use super::{Call, addresses, initial};
+use super::{Call, addresses, initial, specs};
 use crate::defaulting;
 use crate::failure::Failure;
 use crate::http::body::Sent;
@@ -50,6 +50,9 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
     }
     defaulting::apply_object(next.map_mut(), &schema);
     initial::complete(call, old, next);
+    // What does not change in an update is not looked at, and defaults are no change.
+    let old = old.map(|old| filled(call, old));
+    specs::check(&call.kind, old.as_ref(), next)?;
     Ok(Vec::new())
 }
 

@@ -39,6 +39,7 @@ mod owner_references;
 pub(crate) mod patch;
 pub(crate) mod reviews;
 pub(crate) mod scale;
+mod specs;
 mod strategic;
 pub(crate) mod update;
 mod validate;

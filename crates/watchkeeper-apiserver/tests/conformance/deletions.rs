@@ -31,7 +31,7 @@ async fn c37_finalizers_hold_an_object_until_the_last_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn c37_pods_have_time_to_go() {
     let server = server();
-    let pod = |name: &str, node: &str| json!({"metadata": {"name": name}, "spec": {"nodeName": node}});
+    let pod = |name: &str, node: &str| json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}});
     let mut watch = server.watch(&format!("{PODS}?watch=true&resourceVersion=5")).await;
     server.post(PODS, pod("a", "n1")).await.ok();
     let deleting = server.delete(&format!("{PODS}/a")).await.ok();

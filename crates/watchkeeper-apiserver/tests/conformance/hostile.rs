@@ -79,7 +79,7 @@ async fn objects_outlive_the_registration_that_they_were_written_under() {
 async fn a_pod_with_a_negative_grace_period_can_be_deleted() {
     let server = server();
     let pod = json!({"metadata": {"name": "p", "finalizers": ["example.com/hold"]},
-                     "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": -5, "containers": []}});
+                     "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": -5, "containers": [{"name": "c", "image": "i"}]}});
     server.post(PODS, pod).await.ok();
     let deleted = server.delete(&format!("{PODS}/p")).await.ok();
     assert_eq!(deleted["metadata"]["deletionGracePeriodSeconds"], 1);
@@ -171,7 +171,7 @@ async fn a_fault_of_a_list_s_items_leaves_other_answers_alone() {
     let server = server();
     let items = json!([{"key": "a", "path": "a"}]);
     let volumes = json!([{"name": "v", "configMap": {"name": "m", "items": items}}]);
-    server.post(PODS, json!({"metadata": {"name": "p"}, "spec": {"containers": [], "volumes": volumes}})).await.ok();
+    server.post(PODS, json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}})).await.ok();
     server.faults().on(Match::any()).then(Fault::DropEvent { nth: 1 });
     let pod = server.get(&format!("{PODS}/p")).await.ok();
     assert_eq!(pod["spec"]["volumes"][0]["configMap"]["items"], items);

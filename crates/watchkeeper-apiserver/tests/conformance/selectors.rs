@@ -74,7 +74,7 @@ async fn c28_fields_that_cannot_be_selected_by_are_refused() {
     }
     // Those that can be, can be.
     for (name, node) in [("a", "n1"), ("b", "n2")] {
-        server.post(PODS, json!({"metadata": {"name": name}, "spec": {"nodeName": node}})).await.ok();
+        server.post(PODS, json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}})).await.ok();
     }
     assert_eq!(server.get(&format!("{PODS}?fieldSelector=spec.nodeName%3Dn2")).await.names(), ["b"]);
     assert_eq!(server.get(&format!("{PODS}?fieldSelector=spec.host%3Dn2")).await.names(), ["b"]);

@@ -217,7 +217,7 @@ async fn custom_resources_have_a_name_and_an_age() {
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_done_are_marked_in_their_row() {
     let server = server();
-    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}});
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     server.post(PODS, pod).await.ok();
     server.merge(&format!("{PODS}/a/status"), json!({"status": {"phase": "Succeeded"}})).await.ok();
     let row = server.get_as(&format!("{PODS}/a?includeObject=None"), TABLE).await.ok()["rows"][0].clone();

@@ -14,7 +14,12 @@ const MODIFIED: &str = "the object has been modified; please apply your changes 
 fn deployment(replicas: u32, ready: u32) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-        "spec": {"replicas": replicas}, "status": {"readyReplicas": ready},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+        "status": {"readyReplicas": ready},
     })
 }
 

@@ -207,7 +207,7 @@ async fn what_makes_no_sense_is_left_alone_and_harms_nobody_else() {
         object("Pod", "lost", json!({"nodeName": "nowhere"})),
         object("Pod", "odd", json!({"nodeName": 7, "containers": {"a": 1}})),
     ] {
-        bench.server.create(object).expect("an object");
+        bench.server.put(object).expect("an object");
     }
     sleep(LONG).await;
     let pods = bench.all("", "pods").len();
