@@ -4,6 +4,7 @@
 //! and the client is told, or refused, as `fieldValidation` says. Then [`admit`] fills in what was left out, and refuses
 //! what may not be.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde::Deserializer;
@@ -51,8 +52,11 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
     defaulting::apply_object(next.map_mut(), &schema);
     initial::complete(call, old, next);
     // What does not change in an update is not looked at, and defaults are no change.
-    let old = old.map(|old| filled(call, old));
-    specs::check(&call.kind, old.as_ref(), next)?;
+    let known = old.map(|old| match specs::is_same(old, next) {
+        true => Cow::Borrowed(old),
+        false => Cow::Owned(filled(call, old)),
+    });
+    specs::check(&call.kind, known.as_deref(), next)?;
     Ok(Vec::new())
 }
 
@@ -71,12 +75,15 @@ pub(super) fn fill(call: &Call, next: &mut Document) {
     }
 }
 
-/// An object as it would be had it come through here: one that was put into the storage has no defaults.
+/// An object as it would be had it come through here: one that was put into the storage has no defaults, and any fields.
 pub(super) fn filled(call: &Call, document: &Document) -> Document {
-    let mut filled = document.clone();
-    if let Some(schema) = schema_for(call, document.as_value()) {
-        defaulting::apply_object(filled.map_mut(), &schema);
-    }
+    let Some(schema) = schema_for(call, document.as_value()) else { return document.clone() };
+    let decoded = decode(document.as_value(), &schema);
+    let mut filled = match decoded.error {
+        None => Document::new(decoded.value).unwrap_or_else(|| document.clone()),
+        Some(_) => document.clone(),
+    };
+    defaulting::apply_object(filled.map_mut(), &schema);
     filled
 }
 

@@ -17,5 +17,6 @@ mod ownership;
 mod representations;
 mod selectors;
 mod tables;
+mod types;
 mod watches;
 mod writes;

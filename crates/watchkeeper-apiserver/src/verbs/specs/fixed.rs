@@ -38,11 +38,10 @@ pub(super) fn check(kind: &Kind, old: &Document, next: &Document, causes: &mut C
         ("apps", "deployments" | "replicasets" | "daemonsets") => fixed("/spec/selector"),
         ("batch", "jobs") => fixed("/spec/selector"),
         ("storage.k8s.io", "storageclasses") => fixed("/provisioner"),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            if at(old, "/roleRef") != at(next, "/roleRef") {
-                let value = at(next, "/roleRef").to_string();
-                causes.invalid("roleRef", value, "cannot change roleRef");
-            }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings")
+            if at(old, "/roleRef") != at(next, "/roleRef") =>
+        {
+            causes.invalid("roleRef", at(next, "/roleRef"), "cannot change roleRef");
         }
         ("apps", "statefulsets") => stateful_set(&at(old, "/spec"), &at(next, "/spec"), causes),
         ("", "configmaps") => immutable_data(old, next, &["data", "binaryData"], causes),

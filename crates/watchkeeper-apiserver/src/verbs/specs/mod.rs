@@ -46,9 +46,7 @@ pub(super) fn check(kind: &Kind, old: Option<&Document>, next: &Document) -> Res
     // Of a pod and a claim hardly anything may change.
     let is_due = match old {
         None => true,
-        Some(old) => {
-            !matches!(kind.plural.as_str(), "pods" | "persistentvolumeclaims") && substance(old) != substance(next)
-        }
+        Some(old) => !matches!(kind.plural.as_str(), "pods" | "persistentvolumeclaims") && !is_same(old, next),
     };
     if let Some((_, _, check)) = check.filter(|_| is_due) {
         check(next.as_value(), &mut causes);
@@ -60,6 +58,11 @@ pub(super) fn check(kind: &Kind, old: Option<&Document>, next: &Document) -> Res
         true => Ok(()),
         false => Err(Failure::invalid(&kind.kind, &kind.group, next.meta("name"), causes.0)),
     }
+}
+
+/// Whether nothing but metadata and status differs.
+pub(super) fn is_same(one: &Document, other: &Document) -> bool {
+    substance(one) == substance(other)
 }
 
 /// All but metadata and status.
