@@ -20,9 +20,15 @@ pub(crate) struct Document {
 /// Makes documents, and keeps those that cost something.
 #[derive(Default)]
 pub(crate) struct Documents {
-    /// By path; with the registrations that they were made from.
-    custom: Mutex<BTreeMap<String, (Vec<Arc<Kind>>, Document)>>,
-    older: Mutex<Option<(Vec<Arc<Kind>>, Older)>>,
+    /// By path.
+    custom: Mutex<BTreeMap<String, Made<Document>>>,
+    older: Mutex<Option<Made<Older>>>,
+}
+
+/// Something, and the registrations that it was made from.
+struct Made<T> {
+    from: Vec<Arc<Kind>>,
+    value: T,
 }
 
 /// The older document of all kinds, in both forms.
@@ -62,8 +68,11 @@ impl Documents {
         let kinds: Vec<Arc<Kind>> = registry.all().into_iter().filter(|kind| kind.custom).collect();
         let mut kept = self.older.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((made_from, older)) if are_same(made_from, &kinds) => older.clone(),
-            _ => kept.insert((kinds.clone(), made_older(&kinds))).1.clone(),
+            Some(made) if are_same(&made.from, &kinds) => made.value.clone(),
+            _ => {
+                let value = made_older(&kinds);
+                kept.insert(Made { from: kinds, value }).value.clone()
+            }
         }
     }
 
@@ -77,15 +86,15 @@ impl Documents {
                 continue;
             }
             let path = format!("apis/{}", version.api_version);
-            let made = match kept.remove(&path) {
-                Some((made_from, document)) if are_same(&made_from, &kinds) => document,
+            let value = match kept.remove(&path) {
+                Some(made) if are_same(&made.from, &kinds) => made.value,
                 _ => made(version, &path, &kinds),
             };
-            current.insert(path, (kinds, made));
+            current.insert(path, Made { from: kinds, value });
         }
         // What is not served any more is forgotten.
         *kept = current;
-        kept.iter().map(|(path, (_, document))| (path.clone(), document.clone())).collect()
+        kept.iter().map(|(path, made)| (path.clone(), made.value.clone())).collect()
     }
 }
 

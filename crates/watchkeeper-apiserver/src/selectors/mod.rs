@@ -17,11 +17,9 @@
 mod field;
 mod label;
 mod lexer;
-mod object;
 
 pub use field::FieldSelector;
 pub use label::LabelSelector;
-pub(crate) use object::{text_of, text_of_labels};
 
 /// A selector that the server does not understand. Its text is what Kubernetes says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -255,6 +255,11 @@ impl<'a> Row<'a> {
     }
 }
 
+/// A label selector in one line, as a `Scale` has it; none, if it is not valid.
+pub(crate) fn label_selector(selector: &Value) -> Option<String> {
+    labels::requirements(Subject::new(selector, Timestamp::UNIX_EPOCH), "")
+}
+
 /// Every line of a watch has them where a kube-apiserver's aggregator prints the rows.
 fn always_has_columns(kind: &Kind) -> bool {
     kind.group == "apiregistration.k8s.io" && !kind.custom

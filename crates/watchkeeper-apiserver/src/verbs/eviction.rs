@@ -14,8 +14,9 @@ use crate::failure::{Failure, succeeded};
 use crate::http::answer::Answer;
 use crate::http::body;
 use crate::kinds::Kind;
-use crate::selectors::{LabelSelector, text_of};
+use crate::selectors::LabelSelector;
 use crate::storage::{Document, Expect, Stored};
+use crate::tables::label_selector;
 
 /// More pods than this that were evicted and not yet counted out are too many.
 const MOST_DISRUPTED: usize = 2000;
@@ -82,7 +83,7 @@ fn spend(call: &Call, pod: &Stored, document: &Document, dry_run: bool) -> Resul
 /// Whether a budget is about a pod. One that selects nothing in particular is about none.
 fn is_for(budget: &Stored, pod: &Stored) -> bool {
     let document = budget.document();
-    let text = document.as_value().pointer("/spec/selector").and_then(text_of).unwrap_or_default();
+    let text = document.as_value().pointer("/spec/selector").and_then(label_selector).unwrap_or_default();
     let Ok(selector) = text.parse::<LabelSelector>() else { return false };
     !selector.is_empty() && selector.matches(|key| pod.label(key))
 }

@@ -11,83 +11,38 @@ use crate::failure::{Cause, Failure};
 use crate::http::accept::Representation;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent};
-use crate::kinds::{Kind, Version};
-use crate::selectors::{text_of, text_of_labels};
-use crate::storage::{Document, Stored};
-use crate::validation::quoted;
+use crate::kinds::Kind;
+use crate::storage::Stored;
+use crate::tables::label_selector;
 
 const API_VERSION: &str = "autoscaling/v1";
-
-/// Where an object says how many of it there are.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    /// How many there are to be; a JSON pointer, as the others: `/spec/replicas`.
-    pub(crate) wanted: String,
-    /// How many there are.
-    pub(crate) observed: String,
-    pub(crate) selector: Selector,
-}
-
-/// Where an object says which ones are its own.
-#[derive(Debug, Clone)]
-pub(crate) enum Selector {
-    /// As `matchLabels` and `matchExpressions`.
-    Object(String),
-    /// As labels.
-    Labels(String),
-    /// As text.
-    Text(String),
-    Nowhere,
-}
 
 pub(crate) fn get(call: Call) -> Result<Answer, Failure> {
     let object = call.server.storage.get(&call.kind, &call.key());
     let object = object.ok_or_else(|| Failure::not_found(&call.kind, call.name()))?;
-    shown(&call, &places(&call)?, &object)
+    shown(&call, &object)
 }
 
 pub(crate) fn put(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("UpdateOptions")?;
     let sent = body::call(&call.server.registry, "Scale", &[API_VERSION], &call.media_type, &call.body)?;
-    let places = places(&call)?;
-    let object = write::update(&call, dry_run, |current| scaled(&call, &places, current, sent.clone()))?;
-    shown(&call, &places, &object)
+    let object = write::update(&call, dry_run, |current| scaled(&call, current, sent.clone()))?;
+    shown(&call, &object)
 }
 
 pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("PatchOptions")?;
     let patch = Patch::of(&call)?;
-    let places = places(&call)?;
     let object = write::update(&call, dry_run, |current| {
-        let mut scale = scale_of(&places, current);
+        let mut scale = scale_of(&call.kind, current);
         patch.apply(&mut scale)?;
-        scaled(&call, &places, current, scale)
+        scaled(&call, current, scale)
     })?;
-    shown(&call, &places, &object)
-}
-
-fn places(call: &Call) -> Result<Places, Failure> {
-    places_of(&call.kind, call.version()).ok_or_else(|| Failure::not_implemented("the subresource scale of this kind"))
-}
-
-/// Where the objects of a kind say how many there are. A custom kind's are those of its definition.
-fn places_of(kind: &Kind, _version: &Version) -> Option<Places> {
-    if kind.custom {
-        return None;
-    }
-    let selector = "/spec/selector".to_owned();
-    Some(Places {
-        wanted: "/spec/replicas".to_owned(),
-        observed: "/status/replicas".to_owned(),
-        selector: match kind.plural.as_str() {
-            "replicationcontrollers" => Selector::Labels(selector),
-            _ => Selector::Object(selector),
-        },
-    })
+    shown(&call, &object)
 }
 
 /// The `Scale` of an object.
-fn scale_of(places: &Places, object: &Stored) -> Value {
+fn scale_of(kind: &Kind, object: &Stored) -> Value {
     let document = object.document();
     let value = |pointer: &str| document.as_value().pointer(pointer);
     let number = |pointer: &str| value(pointer).and_then(Value::as_i64).unwrap_or_default();
@@ -96,19 +51,17 @@ fn scale_of(places: &Places, object: &Stored) -> Value {
         .filter_map(|field| Some((field.to_owned(), document.metadata().get(field)?.clone())))
         .collect();
     metadata.insert("resourceVersion".to_owned(), object.revision().to_string().into());
-    let selector = match &places.selector {
-        Selector::Object(pointer) => value(pointer).and_then(text_of).unwrap_or_default(),
-        Selector::Labels(pointer) => value(pointer).map(text_of_labels).unwrap_or_default(),
-        Selector::Text(pointer) => value(pointer).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        Selector::Nowhere => String::new(),
-    };
+    let selector = value("/spec/selector").cloned().unwrap_or_default();
+    // That of a replication controller is a map of labels.
+    let selector = if kind.group.is_empty() { json!({ "matchLabels": selector }) } else { selector };
+    let selector = label_selector(&selector).unwrap_or_default();
     let mut scale = json!({
         "kind": "Scale", "apiVersion": API_VERSION, "metadata": metadata, "spec": {},
-        "status": {"replicas": number(&places.observed)},
+        "status": {"replicas": number("/status/replicas")},
     });
     // What is zero is not shown, but for what there is.
-    if number(&places.wanted) != 0 {
-        scale["spec"]["replicas"] = number(&places.wanted).into();
+    if number("/spec/replicas") != 0 {
+        scale["spec"]["replicas"] = number("/spec/replicas").into();
     }
     if !selector.is_empty() {
         scale["status"]["selector"] = selector.into();
@@ -117,7 +70,7 @@ fn scale_of(places: &Places, object: &Stored) -> Value {
 }
 
 /// The object that a `Scale` makes of the current one: nothing changes but how many there are to be.
-fn scaled(call: &Call, places: &Places, current: &Stored, scale: Value) -> Result<Sent, Failure> {
+fn scaled(call: &Call, current: &Stored, scale: Value) -> Result<Sent, Failure> {
     let text = |pointer: &str| scale.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     update::check_name(&text("/metadata/name"), call.name())?;
     let replicas = match scale.pointer("/spec/replicas") {
@@ -131,9 +84,8 @@ fn scaled(call: &Call, places: &Places, current: &Stored, scale: Value) -> Resul
         return Err(Failure::invalid("Scale", "autoscaling", call.name(), vec![cause]));
     }
     let mut document = current.document();
-    if !set(&mut document, &places.wanted, replicas.into()) {
-        let text = format!("{} has no place for replicas", quoted(call.name()));
-        return Err(Failure::internal(text));
+    if let Value::Object(spec) = document.map_mut().entry("spec").or_insert_with(|| json!({})) {
+        spec.insert("replicas".to_owned(), replicas.into());
     }
     let uid = text("/metadata/uid");
     if !uid.is_empty() {
@@ -147,28 +99,11 @@ fn scaled(call: &Call, places: &Places, current: &Stored, scale: Value) -> Resul
     Ok(Sent { document, resource_version })
 }
 
-/// Sets what a pointer points to; makes the maps on the way.
-fn set(document: &mut Document, pointer: &str, value: Value) -> bool {
-    let mut map = document.map_mut();
-    let mut keys = pointer.split('/').skip(1).peekable();
-    while let Some(key) = keys.next() {
-        if keys.peek().is_none() {
-            map.insert(key.to_owned(), value);
-            return true;
-        }
-        match map.entry(key.to_owned()).or_insert_with(|| json!({})) {
-            Value::Object(inner) => map = inner,
-            _ => return false,
-        }
-    }
-    false
-}
-
-fn shown(call: &Call, places: &Places, object: &Stored) -> Result<Answer, Failure> {
+fn shown(call: &Call, object: &Stored) -> Result<Answer, Failure> {
     if call.representation != Representation::Whole {
         return Err(Failure::unknown_representation());
     }
-    let scale = scale_of(places, object);
+    let scale = scale_of(&call.kind, object);
     // In the order of Go's struct.
     let text = format!(
         r#"{{"kind":"Scale","apiVersion":"{API_VERSION}","metadata":{},"spec":{},"status":{}}}"#,
