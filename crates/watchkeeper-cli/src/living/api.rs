@@ -24,13 +24,11 @@ pub(super) enum Resource {
     Events,
     Jobs,
     Leases,
+    #[cfg(test)]
     Namespaces,
     Nodes,
     Pods,
     ReplicaSets,
-    Secrets,
-    ServiceAccounts,
-    Services,
 }
 
 impl Resource {
@@ -42,13 +40,11 @@ impl Resource {
             Self::Events => ("/api/v1", "events"),
             Self::Jobs => ("/apis/batch/v1", "jobs"),
             Self::Leases => ("/apis/coordination.k8s.io/v1", "leases"),
+            #[cfg(test)]
             Self::Namespaces => ("/api/v1", "namespaces"),
             Self::Nodes => ("/api/v1", "nodes"),
             Self::Pods => ("/api/v1", "pods"),
             Self::ReplicaSets => ("/apis/apps/v1", "replicasets"),
-            Self::Secrets => ("/api/v1", "secrets"),
-            Self::ServiceAccounts => ("/api/v1", "serviceaccounts"),
-            Self::Services => ("/api/v1", "services"),
         }
     }
 }
@@ -140,14 +136,6 @@ impl Api {
         self.send("PATCH", &format!("{}/status", target.path()), MERGE, Some(&patch)).await
     }
 
-    /// Lets a namespace go that is empty.
-    pub(super) async fn finalize(&self, name: &str) -> Result<(), ApiError> {
-        let path = format!("{}/{name}/finalize", collection(Resource::Namespaces, ""));
-        let body =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
-        self.send("PUT", &path, "application/json", Some(&body)).await.map(|_| ())
-    }
-
     /// Deletes an object, if it still is the one with this uid. Of one that is gone there is nothing to delete: `None`.
     pub(super) async fn delete(
         &self,
@@ -167,11 +155,6 @@ impl Api {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Deletes all objects of a kind in a namespace.
-    pub(super) async fn delete_all(&self, resource: Resource, namespace: &str) -> Result<(), ApiError> {
-        self.send("DELETE", &collection(resource, namespace), "", None).await.map(|_| ())
     }
 
     async fn send(

@@ -37,9 +37,7 @@ use self::api::Api;
 use self::clock::Clock;
 use self::controllers::kubelet::Fates;
 use self::controllers::nodes::{self, Outages};
-use self::controllers::{
-    Cluster, Informers, Team, deployment, endpoints, garbage, job, kubelet, namespaces, replica_set, scheduler,
-};
+use self::controllers::{Cluster, Informers, Team, deployment, endpoints, job, kubelet, replica_set, scheduler};
 use self::fill::Filler;
 use self::life::Life;
 use self::recorder::Recorder;
@@ -139,8 +137,6 @@ impl Living {
         let fates = kubelet::join(&mut team, &cluster);
         let outages = nodes::join(&mut team, &cluster, heartbeat);
         endpoints::join(&mut team, &cluster);
-        garbage::join(&mut team, &cluster);
-        namespaces::join(&mut team, &cluster);
         let (healed, until) = (cluster.clone(), token.clone());
         team.also(async move {
             let _ = until.run_until_cancelled(healed.informers.heal()).await;

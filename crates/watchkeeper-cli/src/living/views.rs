@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,6 @@ view_of!(NodeView: Node);
 view_of!(ServiceView: Service);
 view_of!(SliceView: EndpointSlice);
 view_of!(JobView: Job);
-view_of!(NamespaceView: Namespace);
 view_of!(ConfigView: ConfigMap);
 
 /// The metadata of any object.
@@ -34,8 +33,6 @@ pub(super) struct Meta {
     pub(super) generation: i64,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
-    pub(super) owner_references: Vec<Owner>,
-    pub(super) finalizers: Vec<String>,
     pub(super) creation_timestamp: Option<Timestamp>,
     pub(super) deletion_timestamp: Option<Timestamp>,
     pub(super) deletion_grace_period_seconds: Option<i64>,
@@ -286,14 +283,6 @@ pub(super) struct JobView {
 #[serde(default)]
 pub(super) struct JobSpec {
     pub(super) template: Value,
-}
-
-/// A Namespace.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct NamespaceView {
-    pub(super) metadata: Meta,
-    pub(super) spec: Value,
 }
 
 /// A ConfigMap.

@@ -7,6 +7,7 @@
 //! | `custom` | which kinds do CustomResourceDefinitions make |
 //! | `save` | where the state goes |
 //! | `faults` | what goes wrong, on demand |
+//! | `rules` | who may do what |
 //! | `kubeconfig` | how clients find the server |
 
 mod custom;
@@ -14,6 +15,7 @@ mod faults;
 mod kubeconfig;
 mod load;
 mod manifests;
+mod rules;
 mod save;
 
 use std::io::Write as _;
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tokio_util::sync::CancellationToken;
-use watchkeeper_apiserver::{ApiServer, ListenError, ListenOptions, Listening, Namespaces};
+use watchkeeper_apiserver::{ApiServer, Controllers, ListenError, ListenOptions, Listening, Namespaces};
 
 use self::kubeconfig::KubeconfigFile;
 use self::save::Saver;
@@ -99,6 +101,14 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = NamespacesOption::Strict)]
     namespaces: NamespacesOption,
 
+    /// Who may do what: users with tokens and their rights, as YAML or JSON; docs/apiserver.md has the format
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+
+    /// Neither remove what belongs to something that is gone, nor empty namespaces: a kube-controller-manager does
+    #[arg(long, conflicts_with = "demo")]
+    no_controllers: bool,
+
     /// Serve a living cluster
     #[arg(long)]
     demo: bool,
@@ -128,7 +138,14 @@ enum NamespacesOption {
 /// Serves until it is interrupted.
 pub(crate) async fn run(options: Options) -> Outcome {
     let token = interrupt::token();
-    let server = ApiServer::builder().namespaces(options.namespaces.into()).build();
+    let mut builder = ApiServer::builder().namespaces(options.namespaces.into());
+    if options.no_controllers {
+        builder = builder.controllers(Controllers::Elsewhere);
+    }
+    if let Some(path) = &options.rules {
+        builder = builder.rules(rules::read(path)?);
+    }
+    let server = builder.build();
     let saver = options.save.clone().map(Saver::new).transpose()?;
     let kubeconfig = KubeconfigFile::at(&options.kubeconfig).await?;
     // Whoever does not want to wait for it ends it: nothing is saved then, because it is not all there.
@@ -145,14 +162,14 @@ pub(crate) async fn run(options: Options) -> Outcome {
         None => CancellationToken::new().drop_guard(),
     };
     // Rules count from the moment that they begin: what the living cluster asked for at its start is not counted.
-    let rules = match &options.faults {
+    let fault_rules = match &options.faults {
         Some(path) => faults::begin(path, &server).await?,
         None => 0,
     };
 
     let listening = server.listen(options.listen()).await.map_err(|error| cannot_listen(&options, &error))?;
     let written = kubeconfig.write(&listening).await?;
-    tell(&options, &listening, &content, rules, &written.shell_path());
+    tell(&options, &listening, &content, fault_rules, &written.shell_path());
     announce(&written);
 
     token.cancelled().await;

@@ -13,15 +13,13 @@
 //! | [`kubelet`] | a Pod on a node | that it starts, runs, fails, ends |
 //! | [`nodes`] | a Node | its heartbeats |
 //! | [`endpoints`] | a Service | the slice of its pods |
-//! | [`garbage`] | whatever has an owner | that it goes with it |
-//! | [`namespaces`] | a Namespace that is to go | that it is emptied |
+//!
+//! What belongs to something that goes, and what is in a namespace that goes, is removed by the server itself.
 
 pub(super) mod deployment;
 pub(super) mod endpoints;
-pub(super) mod garbage;
 pub(super) mod job;
 pub(super) mod kubelet;
-pub(super) mod namespaces;
 pub(super) mod nodes;
 pub(super) mod replica_set;
 pub(super) mod rolling;
@@ -49,7 +47,7 @@ use super::objects::event::{About, Note};
 use super::recorder::Recorder;
 use super::story::Story;
 use super::views::{
-    ConfigView, DeploymentView, JobView, Meta, NamespaceView, NodeView, PodView, ReplicaSetView, ServiceView, SliceView,
+    ConfigView, DeploymentView, JobView, Meta, NodeView, PodView, ReplicaSetView, ServiceView, SliceView,
 };
 
 /// By the uid of an owner.
@@ -82,7 +80,6 @@ pub(super) struct Informers {
     pub(super) configs: SharedInformer<ConfigView>,
     pub(super) deployments: SharedInformer<DeploymentView>,
     pub(super) jobs: SharedInformer<JobView>,
-    pub(super) namespaces: SharedInformer<NamespaceView>,
     pub(super) nodes: SharedInformer<NodeView>,
     pub(super) pods: SharedInformer<PodView>,
     pub(super) replica_sets: SharedInformer<ReplicaSetView>,
@@ -104,7 +101,6 @@ impl Informers {
             configs: factory.informer(),
             deployments: factory.informer(),
             jobs: factory.informer(),
-            namespaces: factory.informer(),
             nodes: factory.informer_with(nodes)?,
             pods: factory.informer_with(pods)?,
             replica_sets: factory.informer(),
@@ -115,7 +111,6 @@ impl Informers {
         informers.pods.add_index(BY_OWNER, Index::owner_uid()).await?;
         informers.pods.add_index(BY_NODE, Index::field("/spec/nodeName")).await?;
         informers.replica_sets.add_index(BY_OWNER, Index::owner_uid()).await?;
-        informers.slices.add_index(BY_OWNER, Index::owner_uid()).await?;
         informers.services.add_index(BY_SELECTOR, Index::by(selected)).await?;
         Ok(informers)
     }
@@ -127,7 +122,6 @@ impl Informers {
             heal(&self.configs);
             heal(&self.deployments);
             heal(&self.jobs);
-            heal(&self.namespaces);
             heal(&self.nodes);
             heal(&self.pods);
             heal(&self.replica_sets);
