@@ -261,7 +261,7 @@ fn config() -> impl Strategy<Value = Value> {
             })
             .collect();
         let mut config =
-            json!({"metadata": {"labels": labels}, "spec": {"template": {"spec": {"containers": containers}}}});
+            json!({"metadata": {"name": "d", "labels": labels}, "spec": {"template": {"spec": {"containers": containers}}}});
         if let Some(replicas) = replicas {
             config["spec"]["replicas"] = replicas.into();
         }
@@ -304,7 +304,7 @@ proptest! {
             (object, entries) = applied(&kind, manager, &object, config, entries, true).expect("forced");
         }
         for manager in ["one", "two", "three"] {
-            (object, entries) = applied(&kind, manager, &object, &json!({"metadata": {}}), entries, false).expect("applied");
+            (object, entries) = applied(&kind, manager, &object, &json!({"metadata": {"name": "d"}}), entries, false).expect("applied");
         }
         prop_assert!(entries.is_empty());
         let left = object["spec"]["template"]["spec"]["containers"].as_array().map_or(0, Vec::len);
