@@ -1,8 +1,13 @@
 //! `cargo xtask`: every command that a person or CI needs beyond plain cargo.
 
 mod bench;
+mod client_go;
+mod cluster;
+mod go;
+mod kubectl;
 mod perf;
 mod program;
+mod serving;
 
 use std::process::{Command, ExitCode};
 
@@ -22,8 +27,14 @@ Usage: cargo xtask COMMAND
   examples runs all examples that need no cluster
   picture  draws docs/demo.svg anew: what the demo shows after half a minute of faults
   program  builds the program for release, and checks its size, how soon it shows its first row, and that the demo runs
-  ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `soak` and
-           `model`
+  client-go
+           client-go itself on our server: informers, leader election, events, apply, patches, deletion, discovery;
+           skipped where there is no Go, or no way to its modules
+  kubectl  kubectl on our server: the one on the PATH or else one built from its sources, and Debian's old one;
+           skipped where none can be had; `--built` leaves the one on the PATH out
+           Both take `--kubeconfig FILE [--no-controllers]`, to see the same checks on another cluster.
+  ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `client-go`, `kubectl`,
+           `soak` and `model`
   help     this text";
 
 fn main() -> ExitCode {
@@ -33,10 +44,19 @@ fn main() -> ExitCode {
         Some("examples") => examples(),
         Some("picture") => picture(),
         Some("program") => program::run(),
+        Some("client-go") => client_go::run(),
+        Some("kubectl") => kubectl::run(),
         Some("soak") => soak(),
         Some("model") => model(),
         Some("ci") => {
-            cargo("test", &["--workspace"], &[]) && check() && examples() && program::run() && soak() && model()
+            cargo("test", &["--workspace"], &[])
+                && check()
+                && examples()
+                && program::run()
+                && client_go::run()
+                && kubectl::run()
+                && soak()
+                && model()
         }
         Some("bench") => bench::run("full"),
         Some("bench-quick") => bench::run("quick"),

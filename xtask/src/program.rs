@@ -1,12 +1,12 @@
 //! The program's promises: its size, how soon it shows the first row, and that the demo runs.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::cargo;
+use super::serving::{Serving, binary};
 
 /// A release binary has at most so many bytes.
 const SIZE: u64 = 25_000_000;
@@ -18,17 +18,11 @@ pub(super) fn run() -> bool {
     if !cargo("build", &["--release", "-p", "watchkeeper-cli"], &[]) {
         return false;
     }
-    let result = check(&binary());
+    let result = check(&binary("release"));
     if let Err(problem) = &result {
         eprintln!("error: {problem}");
     }
     result.is_ok()
-}
-
-fn binary() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| OsString::from("target"));
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    root.join(target).join("release").join(format!("watchkeeper{}", std::env::consts::EXE_SUFFIX))
 }
 
 fn check(program: &Path) -> Result<(), String> {
@@ -44,7 +38,7 @@ fn check(program: &Path) -> Result<(), String> {
     }
 
     let kubeconfig = std::env::temp_dir().join(format!("watchkeeper-xtask-{}", std::process::id()));
-    let server = Serving::start(program, &kubeconfig)?;
+    let server = Serving::start(program, &kubeconfig, &["--demo"])?;
     let of_one_namespace = first_rows(program, &kubeconfig, &["-n", "kube-system"])?;
     // Rows are aligned, so the first one waits for the last: here that of some 1,500 pods.
     first_rows(program, &kubeconfig, &["-A"])?;
@@ -65,37 +59,6 @@ fn first_rows(program: &Path, kubeconfig: &Path, scope: &[&str]) -> Result<Durat
     let (median, least, most) = (times[TIMES / 2], times[0], times[TIMES - 1]);
     println!("first row, watch pods {}: {median:.1?} (median of {TIMES}; {least:.1?} to {most:.1?})", scope.join(" "));
     Ok(median)
-}
-
-/// A server with a living cluster, in a process of its own.
-struct Serving(Child);
-
-impl Serving {
-    fn start(program: &Path, kubeconfig: &Path) -> Result<Self, String> {
-        let mut child = Command::new(program)
-            .args(["serve", "--demo", "--kubeconfig"])
-            .arg(kubeconfig)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let stdout = child.stdout.take();
-        let serving = Self(child);
-        // It says where its kubeconfig is when it is ready.
-        let mut line = String::new();
-        let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
-        match read {
-            Some(Ok(bytes)) if bytes > 0 => Ok(serving),
-            _ => Err("the server did not start".to_owned()),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// From the start of the process to the first row behind the header.
