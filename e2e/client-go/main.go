@@ -25,6 +25,7 @@ var checks = slices.Concat(
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the server")
 	controllers := flag.Bool("controllers", true, "dependents are collected, and deleted namespaces emptied")
+	contentType := flag.String("content-type", "", "how bodies are written: client-go's choice, or application/json")
 	only := flag.String("only", "", "run only the checks whose name contains this")
 	verbose := flag.Bool("verbose", false, "show what client-go logs")
 	flag.Parse()
@@ -39,8 +40,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
-	// The server speaks JSON alone; without this word, client-go writes protobuf.
-	config.ContentType = "application/json"
+	// Without this word, client-go writes built-in kinds as protobuf.
+	config.ContentType = *contentType
 	// A test may ask as often as it likes.
 	config.QPS = -1
 
