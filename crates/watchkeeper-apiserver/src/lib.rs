@@ -34,6 +34,7 @@
 //! - `verbs`: what can be done with objects? One file for each verb.
 //! - [`access`]: who asks, and who may do what?
 //! - [`life`]: what becomes of objects after a write?
+//! - `protobuf`: how do bodies in protobuf become JSON?
 //! - `http`: how does a request become an answer?
 //! - [`ApiServer`]: all of it together. Every number that decides something stands in [`defaults`].
 //! - [`listen`]: how do programs outside of this process reach the server?
@@ -64,6 +65,7 @@ pub mod defaults;
 mod clock;
 mod failure;
 mod private_file;
+mod protobuf;
 mod random;
 mod validation;
 

@@ -11,8 +11,10 @@ use super::options::revision;
 use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT};
 use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, Registry, Version};
+use crate::protobuf;
 use crate::storage::Document;
 use crate::validation::quoted;
+use crate::verbs::Call;
 
 /// An object as a client sent it.
 #[derive(Debug, Clone)]
@@ -53,6 +55,17 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
 /// What the client calls itself.
 pub(crate) fn user_agent(headers: &HeaderMap) -> String {
     headers.get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
+}
+
+/// Makes JSON of a body in protobuf. Custom kinds have no protobuf, and refuse it as any other media type.
+pub(crate) fn translate(call: &mut Call) -> Result<(), Failure> {
+    if call.media_type != protobuf::MEDIA_TYPE || call.kind.custom {
+        return Ok(());
+    }
+    let json = protobuf::to_json(&call.body).map_err(|error| Failure::bad_request(error.to_string()))?;
+    call.body = json.into();
+    call.media_type = "application/json".to_owned();
+    Ok(())
 }
 
 /// Reads an object of a kind from the body of a create or an update.

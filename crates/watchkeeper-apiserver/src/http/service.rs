@@ -154,7 +154,7 @@ where
     let mut options = Options::of(query)?;
     options.watch |= path.watch;
     let verb = verb(&kind, &path, &version, method, &options)?;
-    let call = Call {
+    let mut call = Call {
         server: server.clone(),
         kind,
         version,
@@ -169,6 +169,7 @@ where
         warnings: Warnings::default(),
         user,
     };
+    body::translate(&mut call)?;
     let warnings = call.warnings.clone();
     if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "endpoints") {
         warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
