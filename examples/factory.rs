@@ -32,7 +32,14 @@ pub async fn in_memory() -> anyhow::Result<()> {
     server.create(json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {}},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "example/image"}]},
+            },
+        },
     }))?;
     // What holds for all informers that do not say otherwise.
     let defaults = InformerOptions::new().transform(Transform::strip_managed_fields());

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use watchkeeper_apiserver::{ApiServer, CustomResource};
+use watchkeeper_apiserver::{ApiServer, Controllers, CustomResource};
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -65,7 +65,8 @@ fn sorted(mut failure: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn fields_belong_to_whom_they_belong_to_on_a_kube_apiserver() {
-    let server = ApiServer::new();
+    // The real one had no controllers beside it.
+    let server = ApiServer::builder().controllers(Controllers::Elsewhere).build();
     let foos = CustomResource::namespaced("ownership.test", "v1", "Foo", "foos").version("v1beta1").with_status();
     server.register(foos).expect("a kind");
     server

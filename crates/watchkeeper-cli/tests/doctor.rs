@@ -28,6 +28,14 @@ async fn doctor_with(kubeconfig: &Path, arguments: &[&str]) -> Ended {
     tokio::task::spawn_blocking(move || run(command)).await.expect("it runs")
 }
 
+/// A cluster that has no reviews, or not for everybody: what is allowed is tried.
+async fn cluster_without_reviews() -> Cluster {
+    let cluster = Cluster::start().await;
+    let reviews = cluster.server.faults().on(Match::verb("create", "selfsubjectaccessreviews.authorization.k8s.io"));
+    reviews.then(Fault::status(403, "Forbidden"));
+    cluster
+}
+
 fn assert_all(ended: &Ended, needles: &[&str]) {
     for needle in needles {
         assert!(ended.stdout.contains(needle), "no {needle:?} in\n{}\n{}", ended.stdout, ended.stderr);
@@ -77,7 +85,7 @@ async fn all_is_well_on_a_server_that_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_allowed_comes_with_the_role_that_would() {
-    let cluster = Cluster::start().await;
+    let cluster = cluster_without_reviews().await;
     for verb in ["list", "watch"] {
         cluster.server.faults().on(Match::verb(verb, "pods")).then(Fault::status(403, "Forbidden"));
     }
@@ -101,7 +109,7 @@ async fn what_is_not_allowed_comes_with_the_role_that_would() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fails_or_hangs_is_told_from_one_that_refuses() {
-    let cluster = Cluster::start().await;
+    let cluster = cluster_without_reviews().await;
     cluster.server.faults().on(Match::list("pods")).then(Fault::status(500, "InternalError"));
     cluster.server.faults().on(Match::watch("nodes")).then(Fault::stall_for_ever(StallAt::Headers));
     let ended = doctor(&cluster, &["pods,nodes", "--request-timeout", "1s"]).await;
@@ -111,7 +119,7 @@ async fn a_server_that_fails_or_hangs_is_told_from_one_that_refuses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_streaming_lists_is_a_warning() {
-    let cluster = Cluster::start().await;
+    let cluster = cluster_without_reviews().await;
     // The first watch that sends the state is the one that tries whether watching is allowed.
     let streams = cluster.server.faults().on(Match::streaming_list("pods").after(1));
     streams.then(Fault::status(422, "Invalid"));
@@ -122,7 +130,7 @@ async fn a_server_without_streaming_lists_is_a_warning() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fails_half_way_is_not_well() {
-    let cluster = Cluster::start().await;
+    let cluster = cluster_without_reviews().await;
     // Three are answered: for the rights, for compression and for a table.
     cluster.server.faults().on(Match::list("pods").after(3)).then(Fault::bad_gateway());
     let ended = doctor(&cluster, &["pods"]).await;

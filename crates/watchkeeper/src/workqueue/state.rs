@@ -14,10 +14,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hash;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::ready::{Ready, Ticket};
-use super::table::{Processing, Table};
+use super::table::Table;
 use crate::metrics::QueueSample;
 
 /// A point in time: nanoseconds since the queue was made.
@@ -29,8 +30,8 @@ pub(super) struct State<T> {
     /// When items become ready: time, number of the entry, place. One whose number is not the item's any more is a leftover.
     waiting: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     waiting_len: usize,
-    /// What is being worked on, in no order; and how much of that comes again.
-    processing: Vec<u32>,
+    /// What is being worked on, and since when, in no order; and how much of that comes again.
+    processing: Vec<(u32, Nanos)>,
     again_len: usize,
     numbers: u64,
     shutting_down: bool,
@@ -198,8 +199,9 @@ impl<T: Eq + Hash + Clone> State<T> {
         (node.ready, node.age) = (0, 0);
         // A clone that panics is work that has panicked: the item is out of the queue, and can be added again.
         let item = node.item.clone();
-        node.processing = Some(Processing { since: now, number: self.processing.len() });
-        self.processing.push(at);
+        self.processing.push((at, now));
+        // There are no more of them than places, which have numbers of 32 bits.
+        node.processing = u32::try_from(self.processing.len()).ok().and_then(NonZeroU32::new);
         let (priority, waited) = (node.priority, now.saturating_sub(node.since));
         Some(Taken { at, item, priority, waited, began: now })
     }
@@ -224,16 +226,18 @@ impl<T: Eq + Hash + Clone> State<T> {
 
     /// Nobody works on an item any more, if somebody has since then.
     fn end(&mut self, at: u32, began: Nanos) -> bool {
-        let Some(node) = self.table.get_mut(at) else { return false };
-        let Some(Processing { number, .. }) = node.processing.take_if(|processing| processing.since == began) else {
+        let number = self.table.get(at).and_then(|node| node.processing);
+        let Some(index) = number.map(|number| number.get() as usize - 1) else { return false };
+        if self.processing.get(index) != Some(&(at, began)) {
             return false;
-        };
-        self.processing.swap_remove(number);
+        }
+        self.processing.swap_remove(index);
         // The last one has taken its place.
-        if let Some(moved) = self.processing.get(number).and_then(|at| self.table.get_mut(*at))
-            && let Some(processing) = &mut moved.processing
-        {
-            processing.number = number;
+        if let Some(moved) = self.processing.get(index).and_then(|(moved, _)| self.table.get_mut(*moved)) {
+            moved.processing = number;
+        }
+        if let Some(node) = self.table.get_mut(at) {
+            node.processing = None;
         }
         true
     }
@@ -292,8 +296,7 @@ impl<T: Eq + Hash + Clone> State<T> {
 impl<T> State<T> {
     /// What metrics say of it.
     pub(super) fn sample(&self, now: Nanos) -> QueueSample {
-        let processing = self.processing.iter().filter_map(|at| self.table.get(*at)?.processing.as_ref());
-        let running = processing.map(|processing| Duration::from_nanos(now.saturating_sub(processing.since)));
+        let running = self.processing.iter().map(|(_, since)| Duration::from_nanos(now.saturating_sub(*since)));
         QueueSample {
             depth: self.ready.len() + self.again_len,
             waiting: self.waiting_len,

@@ -4,6 +4,7 @@
 //! numbers. A million items that wait take a million places, and nothing of an item twice.
 
 use std::hash::{BuildHasher as _, Hash};
+use std::num::NonZeroU32;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -29,18 +30,10 @@ pub(super) struct Node<T> {
     pub(super) due_priority: i32,
     /// It waits because a limiter says so, and for nothing else.
     pub(super) due_is_retry: bool,
-    /// Somebody works on it.
-    pub(super) processing: Option<Processing>,
+    /// Somebody works on it: it is this one, from one on, of all that are worked on.
+    pub(super) processing: Option<NonZeroU32>,
     /// It was added while somebody worked on it, with this priority: it comes again.
     pub(super) again: Option<i32>,
-}
-
-/// That an item is being worked on.
-pub(super) struct Processing {
-    /// Since when.
-    pub(super) since: u64,
-    /// Where it is among all that are.
-    pub(super) number: usize,
 }
 
 impl<T> Node<T> {
@@ -58,12 +51,6 @@ pub(super) struct Table<T> {
     free: Vec<u32>,
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
-}
-
-impl<T> Table<T> {
-    pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {
-        node(&self.chunks, at)
-    }
 }
 
 impl<T: Eq + Hash> Table<T> {
@@ -106,6 +93,10 @@ impl<T: Eq + Hash> Table<T> {
         let rehash = |at: &u32| node(chunks, *at).map_or(0, |node| node.hash);
         self.places.insert_unique(hash, at, rehash);
         (Some(at), None)
+    }
+
+    pub(super) fn get(&self, at: u32) -> Option<&Node<T>> {
+        node(&self.chunks, at)
     }
 
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut Node<T>> {
