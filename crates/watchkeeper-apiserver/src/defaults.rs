@@ -16,6 +16,9 @@
 //! | [`DEPTH_LIMIT`] | Go's 10,000 | 120 levels | other readers of JSON stop at 128, within a list or an event |
 //! | [`PATCH_OPERATIONS`] | `maxJSONPatchOperations` | 10,000 | |
 //! | [`PATCH_LOOKS`] | none | 10 million values | moving deep things about costs time |
+//! | [`VALIDATION_STEPS`] | none | 20 million values | a schema may look at a value many times |
+//! | [`CAUSES`], [`SHOWN_VALUE`] | none | 100 complaints, of values with 4,096 characters | what nobody reads takes memory |
+//! | [`PATTERNS`], [`PATTERN_SIZE`] | Go's limits for each pattern | 500 patterns of a schema, 512 KiB each | compiling takes time |
 //! | [`NAME_ATTEMPTS`] | `maxNameGenerationCreateAttempts` | 8 | |
 //! | [`GENERATED_PREFIX`], [`GENERATED_SUFFIX`] | `MaxGeneratedNameLength`, `randomLength` | 58 and 5 characters | |
 //! | [`POD_GRACE`] | `DefaultTerminationGracePeriodSeconds` | 30 s | |
@@ -61,6 +64,17 @@ pub const DEPTH_LIMIT: usize = 120;
 pub const PATCH_OPERATIONS: usize = 10_000;
 /// The most values that are looked at before a JSON patch is taken for an attack.
 pub const PATCH_LOOKS: usize = 10_000_000;
+
+/// The most values that are looked at before the check of a custom object against its schema is given up.
+pub const VALIDATION_STEPS: usize = 20_000_000;
+/// About how many complaints a client is told of one object or definition.
+pub const CAUSES: usize = 100;
+/// How much of a value a complaint shows.
+pub const SHOWN_VALUE: usize = 4096;
+/// How many different patterns a schema may have.
+pub const PATTERNS: usize = 500;
+/// How large a compiled pattern may be.
+pub const PATTERN_SIZE: usize = 512 << 10;
 
 /// How often a name is made up before the server gives in.
 pub const NAME_ATTEMPTS: usize = 8;

@@ -2,6 +2,8 @@
 //!
 //! Counterpart: `k8s.io/apimachinery/pkg/api/errors`. The texts are those of a kube-apiserver.
 
+use std::collections::HashSet;
+
 use http::StatusCode;
 use serde::Serialize;
 
@@ -40,6 +42,7 @@ pub(crate) struct Details {
 /// One of the things that are wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -103,7 +106,7 @@ impl Cause {
         Self::new("FieldValueNotSupported", field, text)
     }
 
-    fn new(reason: &'static str, field: &str, message: String) -> Self {
+    pub(crate) fn new(reason: &'static str, field: &str, message: String) -> Self {
         Self { reason, message, field: field.to_owned() }
     }
 }
@@ -252,12 +255,9 @@ impl Failure {
 
     /// `kind` is the kind, or for updates without a version the plural.
     pub(crate) fn invalid(kind: &str, group: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let mut shown: Vec<String> = Vec::new();
-        for text in causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)) {
-            if !shown.contains(&text) {
-                shown.push(text);
-            }
-        }
+        let mut seen: HashSet<String> = HashSet::new();
+        let texts = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
+        let shown: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
         let shown = match shown.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -337,6 +337,12 @@ impl Failure {
         })
     }
 
+    /// A verb that a custom kind has not.
+    pub(crate) fn verb_not_supported(kind: &Kind, verb: &str) -> Self {
+        let text = format!("{verb} is not supported on resources of kind {}", quoted(&kind.resource()));
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", text).about(kind, "")
+    }
+
     pub(crate) fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
         let text = format!(
             "{} {} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
@@ -350,6 +356,13 @@ impl Failure {
         };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", text)
             .with(Details { causes: vec![cause], ..named(name, &kind.group, &kind.plural) })
+    }
+
+    /// Something that should not have happened.
+    pub(crate) fn internal_error(text: String) -> Self {
+        let cause = Cause { reason: "", message: text.clone(), field: String::new() };
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", format!("Internal error occurred: {text}"))
+            .with(Details { causes: vec![cause], ..Details::default() })
     }
 
     /// An error that a kube-apiserver has no reason for.

@@ -27,6 +27,7 @@
 //! - [`kinds`]: which kinds are there?
 //! - `openapi`: what do the OpenAPI documents say?
 //! - `schema`: which types do the fields of objects have?
+//! - `crds`: which kinds do CustomResourceDefinitions make?
 //! - [`selectors`]: which objects does a request mean?
 //! - `defaulting`: what does an object have that nobody sent?
 //! - `tables`: how do objects become rows?
@@ -51,6 +52,7 @@ pub mod storage;
 pub mod faults;
 pub mod truth;
 
+mod crds;
 mod defaulting;
 mod fields;
 mod http;

@@ -15,6 +15,7 @@ use tower::ServiceExt as _;
 
 use crate::access::{AccessRules, User};
 use crate::clock::Clock;
+use crate::crds::{self, Definitions};
 use crate::defaults::{BOOKMARK_JITTER, BOOKMARKS, JOURNAL, WATCH_BUFFER};
 use crate::failure::Failure;
 use crate::faults::{Faults, Injector, Record};
@@ -28,7 +29,7 @@ use crate::life::{self, Controllers};
 use crate::openapi::Documents;
 use crate::private_file::replace;
 use crate::random::Random;
-use crate::storage::{Expect, FileError, History, Storage, Stored};
+use crate::storage::{Expect, FileError, History, Saved, Storage, Stored};
 use crate::truth::Truth;
 use crate::validation::quoted;
 use crate::verbs::{Call, admit, create, place, validate};
@@ -180,6 +181,7 @@ impl Builder {
             stopping: stopping.clone(),
             faults: Injector::new(),
             openapi: Documents::default(),
+            definitions: Definitions::default(),
         });
         inner.found();
         ApiServer { inner, _stop: Arc::new(stopping.drop_guard()) }
@@ -221,6 +223,7 @@ pub(crate) struct Inner {
     pub(crate) stopping: CancellationToken,
     pub(crate) faults: Injector,
     pub(crate) openapi: Documents,
+    pub(crate) definitions: Definitions,
 }
 
 impl Default for ApiServer {
@@ -303,7 +306,8 @@ impl ApiServer {
         crate::faults::merged(storage.journal_since(0), faults.records(), faults.life())
     }
 
-    /// Adds a custom kind, or replaces it; objects that there are stay.
+    /// Adds a custom kind, or replaces it; objects that there are stay. A CustomResourceDefinition that is created, put or
+    /// loaded makes its kind itself.
     pub fn register(&self, resource: CustomResource) -> Result<Arc<Kind>, InvalidResource> {
         self.inner.registry.register(resource)
     }
@@ -327,7 +331,10 @@ impl ApiServer {
         let (call, sent) = self.inner.call_for(object)?;
         let (kind, mut document) = (&call.kind, sent.document);
         place(&call, &mut document)?;
-        validate(kind, &document, None)?;
+        if crds::is_definition(kind) {
+            crds::adopt(&mut document);
+        }
+        validate(kind, None, &document, None)?;
         let key = call.key_of(document.meta("name"));
         if document.meta("uid").is_empty() {
             let known = self.inner.storage.get(kind, &key);
@@ -336,7 +343,9 @@ impl ApiServer {
         if document.meta("creationTimestamp").is_empty() {
             document.set_meta("creationTimestamp", self.inner.clock.now());
         }
-        Ok(self.inner.storage.fill(kind, &key, &document))
+        let written = self.inner.storage.fill(kind, &key, &document);
+        crds::settle(&self.inner);
+        Ok(written)
     }
 
     /// Removes an object, whatever holds it; answers with the deletion's revision, if it was there. `key` is
@@ -346,6 +355,12 @@ impl ApiServer {
         let revision = self.inner.storage.delete(kind, key, Expect::Anything).ok();
         life::settle_now(&self.inner);
         revision
+    }
+
+    /// The CustomResourceDefinitions whose kinds are not served, by name: their names are taken, or they came from a file
+    /// and there is something wrong with them.
+    pub fn unserved_definitions(&self) -> Vec<String> {
+        crds::unserved(&self.inner)
     }
 
     /// Forgets all changes up to a revision, as etcd's compaction does.
@@ -363,7 +378,8 @@ impl ApiServer {
         replace(path.as_ref(), |file| self.inner.storage.save(&self.inner.registry.all(), &mut BufWriter::new(file)))
     }
 
-    /// Puts the objects of a file in the place of all that there are. Custom kinds must have been registered. No revision
+    /// Puts the objects of a file in the place of all that there are. Custom kinds are made by the definitions of the file, or
+    /// must have been registered. No revision
     /// that the file has seen is used again, and watches and lists of the time before are told that they are too old.
     ///
     /// ```
@@ -381,7 +397,7 @@ impl ApiServer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
-        self.inner.storage.load(&self.inner.registry, BufReader::new(File::open(path)?))
+        crds::load(&self.inner, Saved::read(BufReader::new(File::open(path)?))?)
     }
 }
 
@@ -428,7 +444,19 @@ impl Inner {
         };
         let served = kind.version(&version).unwrap_or_else(|| kind.storage_version());
         let sent = body::from_tree(&kind, served, object)?;
-        let call = Call {
+        Ok((self.call(kind, version, namespace), sent))
+    }
+
+    /// What the server itself writes to the status of an object, as a request of its own.
+    pub(crate) fn status_call(self: &Arc<Self>, kind: &Arc<Kind>) -> Call {
+        let mut call = self.call(kind.clone(), kind.storage_version().name.clone(), None);
+        call.subresource = Some("status".to_owned());
+        call.options.field_manager = FOUNDER.to_owned();
+        call
+    }
+
+    fn call(self: &Arc<Self>, kind: Arc<Kind>, version: String, namespace: Option<String>) -> Call {
+        Call {
             server: self.clone(),
             kind,
             version,
@@ -442,7 +470,6 @@ impl Inner {
             body: Bytes::new(),
             warnings: Warnings::default(),
             user: User::admin(),
-        };
-        Ok((call, sent))
+        }
     }
 }

@@ -9,6 +9,9 @@ const SUBDOMAIN_LIMIT: usize = 253;
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
      alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const DNS_1035_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
      '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
      used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -90,6 +93,18 @@ pub(crate) fn dns_label(name: &str) -> Vec<String> {
     }
     if !is_dns_label(name) {
         errors.push(DNS_LABEL.to_owned());
+    }
+    errors
+}
+
+/// What is wrong with a name that must be a DNS label that begins with a letter: that of a version, or of a resource.
+pub(crate) fn dns_1035_label(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if name.len() > DNS_LABEL_LIMIT {
+        errors.push(too_many_characters(DNS_LABEL_LIMIT));
+    }
+    if !is_dns_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        errors.push(DNS_1035_LABEL.to_owned());
     }
     errors
 }

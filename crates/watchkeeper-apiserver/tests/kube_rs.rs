@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     DeleteParams, DynamicObject, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams,
 };
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, ResourceExt};
@@ -64,6 +66,55 @@ async fn api_works_with_custom_resources_and_status() {
     let patch = Patch::Merge(json!({"status": {"sent": true}}));
     let sent = orders.patch_status("a", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(sent.data, json!({"spec": {"pieces": 1}, "status": {"sent": true}}));
+}
+
+/// What an operator does when it starts: it installs its definition, waits for it, and works with its objects.
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_installed_waited_for_and_used() {
+    let server = ApiServer::new();
+    let definitions: Api<CustomResourceDefinition> = Api::all(server.client());
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "orders.shop.example.com"},
+        "spec": {
+            "group": "shop.example.com", "scope": "Namespaced", "names": {"kind": "Order", "plural": "orders"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.pieces", "statusReplicasPath": ".status.pieces"}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {"pieces": {"type": "integer", "default": 1}}},
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}},
+            }],
+        },
+    }))
+    .expect("a definition");
+    definitions.create(&PostParams::default(), &definition).await.expect("created");
+    let established = await_condition(definitions.clone(), "orders.shop.example.com", conditions::is_crd_established());
+    tokio::time::timeout(Duration::from_secs(1), established).await.expect("in time").expect("established");
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("shop.example.com", "v1", "Order"));
+    let orders: Api<DynamicObject> = Api::default_namespaced_with(server.client(), &resource);
+    let order = DynamicObject::new("a", &resource).data(json!({"spec": {}}));
+    let created = orders.create(&PostParams::default(), &order).await.expect("created");
+    assert_eq!(created.data, json!({"spec": {"pieces": 1}}));
+    assert_eq!(orders.list(&ListParams::default()).await.expect("a list").items.len(), 1);
+    let mut events = std::pin::pin!(watch(orders.clone(), watcher::Config::default()).applied_objects());
+    assert_eq!(events.try_next().await.expect("no error").expect("an order").name_any(), "a");
+
+    let scale = orders.get_scale("a").await.expect("a scale");
+    assert_eq!(scale.spec.and_then(|spec| spec.replicas), Some(1));
+    let patch = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    orders.patch_scale("a", &PatchParams::default(), &patch).await.expect("scaled");
+    let scaled = events.try_next().await.expect("no error").expect("an order");
+    assert_eq!(scaled.data["spec"]["pieces"], 5);
+    let order = DynamicObject::new("b", &resource).data(json!({"spec": {"pieces": "many"}}));
+    let refused = orders.create(&PostParams::default(), &order).await.expect_err("no number");
+    assert!(matches!(refused, kube::Error::Api(status) if status.code == 422));
+
+    definitions.delete("orders.shop.example.com", &DeleteParams::default()).await.expect("deleted");
+    assert!(orders.list(&ListParams::default()).await.is_err());
+    assert!(definitions.get_opt("orders.shop.example.com").await.expect("an answer").is_none());
 }
 
 /// What both strategies of kube-rs's watcher must come to.

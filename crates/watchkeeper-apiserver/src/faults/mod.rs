@@ -155,6 +155,7 @@ fn restart(server: &Arc<Inner>, keep_data: bool) {
     cut(server);
     if !keep_data {
         server.storage.wipe();
+        crate::crds::settle(server);
         server.faults.data_was_lost();
         server.found();
         // Whoever came in between has seen what is no more.

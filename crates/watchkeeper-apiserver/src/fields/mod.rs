@@ -150,7 +150,7 @@ fn schema_of(kind: &Kind, api_version: &str) -> Option<SchemaRef> {
     });
     let version = kind.versions.iter().find(|version| version.api_version == api_version)?;
     Some(match kind.custom {
-        true => FREE.clone(),
+        true => version.schema.clone().unwrap_or_else(|| FREE.clone()),
         false => of(kind, &version.name).unwrap_or_else(|| Schema::Any.into()),
     })
 }

@@ -97,7 +97,8 @@ pub(super) fn update(
     let Some((_, changed)) = comparisons.of(&writing.owner.api_version)? else { return Ok(entries) };
     let own = changed.difference(&STRIPPED);
     if !own.is_empty() {
-        let time = Some(writing.now.to_owned());
+        // A kube-apiserver forgets the time of a scale.
+        let time = (writing.owner.subresource != "scale").then(|| writing.now.to_owned());
         match entries.iter_mut().find(|entry| entry.owner.is(&writing.owner)) {
             Some(entry) => {
                 let set = std::mem::take(&mut entry.set);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tower::BoxError;
 
 use super::options::revision;
@@ -255,15 +255,50 @@ fn check_kind(
     )))
 }
 
+/// What all objects have.
+pub(crate) struct ObjectMeta;
+
+impl ObjectMeta {
+    pub(crate) const FIELDS: [&str; 15] = [
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+
+    /// Whether a value that is metadata of an object within an object has the right types.
+    pub(crate) fn check(metadata: &Value) -> Result<(), String> {
+        match metadata {
+            Value::Null => Ok(()),
+            Value::Object(fields) => check_fields(fields, "ObjectMeta."),
+            other => Err(format!("cannot unmarshal {} into Go value of type v1.ObjectMeta", json_type(other))),
+        }
+    }
+}
+
 /// Metadata must have the types of `ObjectMeta`: everything behind this relies on them.
 fn check_metadata(kind: &Kind, tree: &Value) -> Result<(), String> {
-    let metadata = match tree.get("metadata") {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Object(metadata)) => metadata,
-        Some(other) => return Err(mismatch(other, &format!("{}.metadata", kind.kind), "v1.ObjectMeta")),
-    };
+    match tree.get("metadata") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(metadata)) => check_fields(metadata, "ObjectMeta.metadata."),
+        Some(other) => Err(mismatch(other, &format!("{}.metadata", kind.kind), "v1.ObjectMeta")),
+    }
+}
+
+fn check_fields(metadata: &Map<String, Value>, prefix: &str) -> Result<(), String> {
     for (field, value) in metadata.iter().filter(|(_, value)| !value.is_null()) {
-        let path = format!("ObjectMeta.metadata.{field}");
+        let path = format!("{prefix}{field}");
         match field.as_str() {
             "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion" if !value.is_string() => {
                 return Err(mismatch(value, &path, "string"));

@@ -89,7 +89,7 @@ pub(super) fn resources(registry: &Registry, group: &str, version: &str) -> Answ
         return Answer::page_not_found();
     };
     let Some(version) = group.versions.iter().find(|known| known.name == version) else {
-        return Failure::no_such_resource().into();
+        return if group.custom { Answer::page_not_found() } else { Failure::no_such_resource().into() };
     };
     let served = version.kinds.iter().filter_map(|kind| Some((kind, kind.version(&version.name)?)));
     answer(&ResourceList {

@@ -108,9 +108,9 @@ where
         Route::OpenApiV3 { path: None } => openapi::index(&server),
         Route::OpenApiV3 { path: Some(path) } => openapi::document(&server, &path, query, &parts.headers),
         Route::Unknown => Answer::page_not_found(),
-        Route::NoResource { group } if !knows_group(&server, &group) => Answer::page_not_found(),
+        Route::NoResource { group } if !is_built_in(&server, &group) => Answer::page_not_found(),
         Route::NoResource { .. } => Failure::no_such_resource().into(),
-        Route::Resource(path) if !knows_group(&server, &path.group) => Answer::page_not_found(),
+        Route::Resource(path) if !leads_somewhere(&server, &path) => Answer::page_not_found(),
         Route::Resource(path) => {
             let answer = resource(&server, user, path, &parts.method, query, &parts.headers, body).await;
             answer.unwrap_or_else(Answer::from)
@@ -173,6 +173,10 @@ where
     let warnings = call.warnings.clone();
     if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "endpoints") {
         warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+    }
+    let deprecation = call.version().served.as_ref().and_then(|served| served.deprecation.clone());
+    if let Some(text) = deprecation {
+        warnings.add(text);
     }
     let answer = match (verb, call.subresource.as_deref()) {
         (Verb::Create, Some("binding")) => verbs::binding::run(call),
@@ -254,14 +258,17 @@ impl Verb {
 
 /// What is to be done, if it can be done to this kind at this path.
 fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, options: &Options) -> Result<Verb, Failure> {
-    // Objects in namespaces are only reached through their namespace, others only without one.
-    if path.namespace.is_some() != kind.namespaced && (path.name.is_some() || path.namespace.is_some()) {
+    if is_misplaced(kind, path) {
         return Err(Failure::no_such_resource());
     }
     let version = kind.version(version).ok_or_else(Failure::no_such_resource)?;
     let allowed = match &path.subresource {
         None => &version.verbs,
-        Some(name) => &version.subresource(name).ok_or_else(Failure::no_such_resource)?.verbs,
+        Some(name) => match version.subresource(name) {
+            Some(subresource) => &subresource.verbs,
+            None if kind.custom => return Err(Failure::not_found(kind, path.name.as_deref().unwrap_or_default())),
+            None => return Err(Failure::no_such_resource()),
+        },
     };
     let verb = match (method.as_str(), &path.name) {
         ("GET", Some(_)) if path.watch => Verb::Watch,
@@ -276,14 +283,31 @@ fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, option
         ("DELETE", None) if path.namespace.is_some() == kind.namespaced => Verb::DeleteCollection,
         _ => return Err(Failure::method_not_allowed()),
     };
-    if !allowed.iter().any(|allowed| allowed == verb.name()) {
-        return Err(Failure::method_not_allowed());
+    // Of a kind that is going nothing is advertised but what helps it to go. Creating is refused where objects are made.
+    let is_allowed = allowed.iter().any(|allowed| allowed == verb.name()) || kind.terminating;
+    match is_allowed {
+        true => {}
+        false if kind.custom => return Err(Failure::verb_not_supported(kind, verb.name())),
+        false => return Err(Failure::method_not_allowed()),
     }
     Ok(verb)
 }
 
-fn knows_group(server: &Inner, group: &str) -> bool {
-    group.is_empty() || server.registry.all().iter().any(|kind| kind.group == group)
+/// Objects in namespaces are only reached through their namespace, others only without one.
+fn is_misplaced(kind: &Kind, path: &ResourcePath) -> bool {
+    path.namespace.is_some() != kind.namespaced && (path.name.is_some() || path.namespace.is_some())
+}
+
+/// Whether a group has kinds that are always there.
+fn is_built_in(server: &Inner, group: &str) -> bool {
+    group.is_empty() || server.registry.all().iter().any(|kind| kind.group == group && !kind.custom)
+}
+
+/// Whether there is an API at a path. In groups of custom kinds, what is not served is not there at all.
+fn leads_somewhere(server: &Inner, path: &ResourcePath) -> bool {
+    let kind = server.registry.find(&path.group, &path.plural);
+    let is_served = kind.is_some_and(|kind| kind.version(&path.version).is_some() && !is_misplaced(&kind, path));
+    is_served || is_built_in(server, &path.group)
 }
 
 /// `/`: the paths that there are.

@@ -117,6 +117,8 @@ fn add(kinds: &mut Vec<Kind>, group: &str, version: &str, entry: &Entry) {
             kind: resource.kind,
             plural: resource.name,
             versions: vec![served],
+            storage: None,
+            terminating: false,
             id: 0,
         }),
     }

@@ -118,6 +118,8 @@ impl CustomResource {
             namespaced: self.namespaced,
             custom: true,
             versions,
+            storage: None,
+            terminating: false,
             id: 0,
         })
     }

@@ -104,7 +104,7 @@ impl FieldLabels {
     }
 
     /// The `selectableFields` of a custom kind: `.spec.colour`.
-    pub(super) fn custom(kind: &str, namespaced: bool, paths: &[String]) -> Self {
+    pub(crate) fn custom(kind: &str, namespaced: bool, paths: &[String]) -> Self {
         let fields = paths
             .iter()
             .map(|path| Field {

@@ -32,6 +32,9 @@ impl Registry {
         let mut groups: Vec<Group> = Vec::new();
         let mut positions: BTreeMap<String, usize> = BTreeMap::new();
         for kind in self.all() {
+            if kind.versions.is_empty() {
+                continue;
+            }
             let position = *positions.entry(kind.group.clone()).or_insert(groups.len());
             if position == groups.len() {
                 groups.push(Group { name: kind.group.clone(), custom: true, versions: Vec::new() });

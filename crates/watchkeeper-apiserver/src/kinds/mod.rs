@@ -1,8 +1,8 @@
 //! Which kinds does the server have?
 //!
-//! All built-in kinds of Kubernetes 1.36, read from discovery documents of a real server, and the custom ones that were
-//! registered. A [`Kind`] is what is stored; it is served in one or more [`Version`]s, which differ in nothing but the
-//! `apiVersion` of their objects: there is no conversion.
+//! All built-in kinds of Kubernetes 1.36, read from discovery documents of a real server, and the custom ones that a program
+//! registered or a CustomResourceDefinition made. A [`Kind`] is what is stored; it is served in one or more [`Version`]s,
+//! which differ in the `apiVersion` of their objects, and in the fields that their schemas have: there is no conversion.
 //!
 //! ```
 //! use watchkeeper_apiserver::{ApiServer, CustomResource};
@@ -31,9 +31,12 @@ use serde_json::Value;
 pub(crate) use built_in::server_version;
 pub use custom::{CustomResource, InvalidResource};
 pub(crate) use fields::FieldLabels;
-pub(crate) use groups::{Group, GroupVersion};
+pub(crate) use groups::{Group, GroupVersion, by_preference};
 pub(crate) use registry::Registry;
 pub(crate) use rules::{NameRule, Rules};
+
+use crate::crds::Served;
+use crate::schema::SchemaRef;
 
 /// A kind of object, and how it is served.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,11 +57,15 @@ pub struct Kind {
     pub categories: Vec<String>,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
-    /// Whether it was registered at run time. Such objects are written with sorted keys, and keep kind and apiVersion
+    /// Whether it was registered or defined at run time. Such objects are written with sorted keys, and keep kind and apiVersion
     /// in lists.
     pub custom: bool,
-    /// The versions that are served. Objects are stored in the first one.
+    /// The versions that are served. Objects are stored in the first one, unless a CustomResourceDefinition says otherwise.
     pub versions: Vec<Version>,
+    /// The version that objects are stored in, if it may be another than the first one that is served.
+    pub(crate) storage: Option<Box<Version>>,
+    /// Its CustomResourceDefinition is being deleted: no new objects.
+    pub(crate) terminating: bool,
     pub(crate) fields: FieldLabels,
     pub(crate) rules: Rules,
     /// Where its objects are in the storage.
@@ -81,6 +88,10 @@ pub struct Version {
     pub(crate) storage_version_hash: String,
     /// The `openAPIV3Schema` of a custom kind, as its definition says it; without one, objects may have anything.
     pub(crate) openapi: Option<Arc<Value>>,
+    /// The types of a custom kind's fields; none, if nothing is known of them.
+    pub(crate) schema: Option<SchemaRef>,
+    /// What a CustomResourceDefinition says of it.
+    pub(crate) served: Option<Arc<Served>>,
 }
 
 /// Something beneath an object that has verbs of its own.
@@ -127,8 +138,8 @@ impl Kind {
 
     /// The version that objects are stored in.
     pub(crate) fn storage_version(&self) -> &Version {
-        // A kind is only ever made with one or more versions.
-        &self.versions[0]
+        // A kind without one of its own is only ever made with one or more versions.
+        self.storage.as_deref().unwrap_or_else(|| &self.versions[0])
     }
 
     /// Whether status is written apart from the rest.
@@ -153,6 +164,8 @@ impl Version {
             prefix,
             storage_version_hash: String::new(),
             openapi: None,
+            schema: None,
+            served: None,
         }
     }
 

@@ -12,8 +12,8 @@ pub(crate) struct Registry {
 
 #[derive(Default)]
 struct Kinds {
-    /// By id.
-    all: Vec<Arc<Kind>>,
+    /// By id; none of a kind that is gone. No id is used twice.
+    all: Vec<Option<Arc<Kind>>>,
     /// By group and plural.
     ids: BTreeMap<(String, String), usize>,
 }
@@ -33,28 +33,46 @@ impl Registry {
         Ok(self.kinds.write().unwrap_or_else(PoisonError::into_inner).put(kind))
     }
 
+    /// Puts a kind in the place of the one of the same group and plural, whose objects stay. One that is the same stays too:
+    /// objects remember under which kind they were written.
+    pub(crate) fn define(&self, kind: Kind) -> Arc<Kind> {
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        match kinds.of_path(&kind.group, &kind.plural) {
+            Some(known) if **known == (Kind { id: known.id, ..kind.clone() }) => known.clone(),
+            _ => kinds.put(kind),
+        }
+    }
+
+    /// Removes a kind, if it is still the one of its path.
+    pub(crate) fn undefine(&self, kind: &Kind) {
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let path = (kind.group.clone(), kind.plural.clone());
+        if kinds.ids.get(&path) == Some(&kind.id) {
+            kinds.ids.remove(&path);
+            kinds.all[kind.id] = None;
+        }
+    }
+
     /// The kind of this group and plural.
     pub(crate) fn find(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
-        let kinds = self.read();
-        let id = kinds.ids.get(&(group.to_owned(), plural.to_owned()))?;
-        kinds.all.get(*id).cloned()
+        self.read().of_path(group, plural).cloned()
     }
 
     /// The kind whose objects are at this place of the storage.
     pub(crate) fn by_id(&self, id: usize) -> Option<Arc<Kind>> {
-        self.read().all.get(id).cloned()
+        self.read().all.get(id).cloned().flatten()
     }
 
     /// The kind of an object that says `apiVersion` and `kind`.
     pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kinds = self.read();
-        kinds.all.iter().find(|k| k.group == group && k.kind == kind && k.version(version).is_some()).cloned()
+        kinds.all.iter().flatten().find(|k| k.group == group && k.kind == kind && k.version(version).is_some()).cloned()
     }
 
     /// All kinds, in the order in which they came.
     pub(crate) fn all(&self) -> Vec<Arc<Kind>> {
-        self.read().all.clone()
+        self.read().all.iter().flatten().cloned().collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Kinds> {
@@ -63,6 +81,11 @@ impl Registry {
 }
 
 impl Kinds {
+    fn of_path(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+        let id = self.ids.get(&(group.to_owned(), plural.to_owned()))?;
+        self.all.get(*id)?.as_ref()
+    }
+
     fn put(&mut self, mut kind: Kind) -> Arc<Kind> {
         let path = (kind.group.clone(), kind.plural.clone());
         let id = *self.ids.entry(path).or_insert(self.all.len());
@@ -74,8 +97,8 @@ impl Kinds {
         };
         let kind = Arc::new(kind);
         match self.all.get_mut(id) {
-            Some(known) => *known = kind.clone(),
-            None => self.all.push(kind.clone()),
+            Some(known) => *known = Some(kind.clone()),
+            None => self.all.push(Some(kind.clone())),
         }
         kind
     }

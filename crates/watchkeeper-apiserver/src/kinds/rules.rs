@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// Those of a custom kind.
-    pub(super) fn custom() -> Self {
+    pub(crate) fn custom() -> Self {
         Self {
             generation: true,
             unconditional_update: false,

@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::crds;
 use crate::kinds::Kind;
 use crate::server::Inner;
 use crate::storage::{Document, Expect, Place, Stored, Work};
@@ -61,7 +62,8 @@ pub(crate) async fn settle(server: &Arc<Inner>) {
     }
     let rest = Rest(server);
     let mut done = 0;
-    while let Some(work) = server.storage.next_work() {
+    crds::settle(server);
+    while let Some(work) = next_work(server) {
         perform(server, work);
         done += 1;
         if done % TURN == 0 {
@@ -73,9 +75,18 @@ pub(crate) async fn settle(server: &Arc<Inner>) {
 
 /// Does what follows from what was written.
 pub(crate) fn settle_now(server: &Arc<Inner>) {
-    while let Some(work) = server.storage.next_work() {
+    crds::settle(server);
+    while let Some(work) = next_work(server) {
         perform(server, work);
     }
+}
+
+/// The next piece of work. What was done may have been done to definitions, and what becomes of these may be work again.
+fn next_work(server: &Arc<Inner>) -> Option<Work> {
+    server.storage.next_work().or_else(|| {
+        crds::settle(server);
+        server.storage.next_work()
+    })
 }
 
 fn perform(server: &Arc<Inner>, work: Work) {

@@ -58,7 +58,7 @@ pub(crate) fn built_in_type(type_name: &str) -> Option<SchemaRef> {
 }
 
 /// The type of the metadata of all objects.
-pub(crate) fn object_meta() -> SchemaRef {
+pub(super) fn object_meta() -> SchemaRef {
     named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap_or_else(|| Schema::Any.into())
 }
 

@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use built_in::BuiltIn;
 #[cfg(test)]
 pub(crate) use built_in::built_in_type;
-pub(crate) use built_in::{BuiltIn, object_meta};
 pub(crate) use decode::{Decoded, decode};
 pub(crate) use reader::from_openapi;
 
@@ -120,6 +120,11 @@ pub(crate) fn of(kind: &Kind, version: &str) -> Option<SchemaRef> {
     }
     let version = kind.version(version)?;
     built_in::of_kind(&version.api_version, &kind.kind)
+}
+
+/// The type of a built-in object that is no kind of its own: `Scale`.
+pub(crate) fn of_type(api_version: &str, kind: &str) -> Option<SchemaRef> {
+    built_in::of_kind(api_version, kind)
 }
 
 impl SchemaRef {

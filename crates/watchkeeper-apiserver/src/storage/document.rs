@@ -56,6 +56,10 @@ impl Document {
         &self.tree
     }
 
+    pub(crate) fn as_value_mut(&mut self) -> &mut Value {
+        &mut self.tree
+    }
+
     pub(crate) fn into_value(self) -> Value {
         self.tree
     }

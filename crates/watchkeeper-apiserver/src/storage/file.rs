@@ -38,6 +38,56 @@ struct Line {
     group: String,
     resource: String,
     object: Value,
+    #[serde(skip)]
+    revision: u64,
+}
+
+/// A file that was read, and has not been used yet.
+pub(crate) struct Saved {
+    revision: u64,
+    lines: Vec<Line>,
+}
+
+impl Saved {
+    /// Reads a file. Nothing but kinds can be wrong with it afterwards.
+    pub(crate) fn read(input: impl BufRead) -> Result<Self, FileError> {
+        let mut lines = input.lines().enumerate().map(|(i, line)| (i + 1, line));
+        let bad = |line, reason| FileError::Line { line, reason };
+        let (_, head) = lines.next().ok_or_else(|| bad(1, "there is none"))?;
+        let head: Head = serde_json::from_str(&head?).map_err(|_| bad(1, "it has no revision"))?;
+        // etcd's revisions end there, and every write needs one.
+        if i64::try_from(head.revision).is_err() {
+            return Err(bad(1, "its revision is too large"));
+        }
+        let mut read = Vec::new();
+        for (number, line) in lines {
+            let line: Line = serde_json::from_str(&line?).map_err(|_| bad(number, "it is no object with its kind"))?;
+            let version = line.object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let revision = version.and_then(|version| version.parse::<u64>().ok());
+            let revision = revision.filter(|revision| *revision <= head.revision);
+            let revision = revision.ok_or_else(|| bad(number, "its version is none of this file"))?;
+            let name = line.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            if name.is_empty() {
+                return Err(bad(number, "it has no name"));
+            }
+            read.push(Line { revision, ..line });
+        }
+        Ok(Self { revision: head.revision, lines: read })
+    }
+
+    /// The objects of a kind.
+    pub(crate) fn objects<'a>(&'a self, group: &'a str, plural: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.lines.iter().filter(move |line| line.group == group && line.resource == plural).map(|line| &line.object)
+    }
+
+    /// Whether all kinds are known.
+    pub(crate) fn check(&self, is_known: impl Fn(&str, &str) -> bool) -> Result<(), FileError> {
+        match self.lines.iter().position(|line| !is_known(&line.group, &line.resource)) {
+            // Behind the first line of the file.
+            Some(i) => Err(FileError::Line { line: i + 2, reason: "its kind is unknown" }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Storage {
@@ -62,34 +112,21 @@ impl Storage {
     }
 
     /// Puts what a file has in the place of everything. Revisions go on after the file's, so that none is used twice;
-    /// the past is not in the file, and is too old for everybody. Nothing changes if a line is bad.
-    pub(crate) fn load(&self, registry: &Registry, input: impl BufRead) -> Result<(), FileError> {
-        let mut lines = input.lines().enumerate().map(|(i, line)| (i + 1, line));
-        let bad = |line, reason| FileError::Line { line, reason };
-        let (_, head) = lines.next().ok_or_else(|| bad(1, "there is none"))?;
-        let head: Head = serde_json::from_str(&head?).map_err(|_| bad(1, "it has no revision"))?;
-        // etcd's revisions end there, and every write needs one.
-        if i64::try_from(head.revision).is_err() {
-            return Err(bad(1, "its revision is too large"));
-        }
+    /// the past is not in the file, and is too old for everybody. Objects of unknown kinds are left out.
+    pub(crate) fn load(&self, registry: &Registry, saved: Saved) {
         let mut loaded = Vec::new();
-        for (number, line) in lines {
-            let line: Line = serde_json::from_str(&line?).map_err(|_| bad(number, "it is no object with its kind"))?;
-            let kind = registry.find(&line.group, &line.resource).ok_or_else(|| bad(number, "its kind is unknown"))?;
-            let version = line.object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-            let revision = version.and_then(|version| version.parse::<u64>().ok());
-            let revision = revision.filter(|revision| *revision <= head.revision);
-            let revision = revision.ok_or_else(|| bad(number, "its version is none of this file"))?;
-            let document = Document::new(line.object).ok_or_else(|| bad(number, "it is no object"))?;
-            let key = key_of(&kind, &document).ok_or_else(|| bad(number, "it has no name"))?;
+        for line in saved.lines {
+            let Some(kind) = registry.find(&line.group, &line.resource) else { continue };
+            let Some(document) = Document::new(line.object) else { continue };
+            let Some(key) = key_of(&kind, &document) else { continue };
             let fields = kind.fields.values(document.as_value());
-            let object = Stored::new(&kind, &key, &document, document.labels(), fields, revision);
+            let object = Stored::new(&kind, &key, &document, document.labels(), fields, line.revision);
             loaded.push((kind, Arc::new(object)));
         }
         let mut state = self.lock();
         // What was written before the load has used its revisions too. Whoever has seen the latest of them has seen
         // another state than the file's: the load takes a revision of its own, so that they are too late as well.
-        let revision = head.revision.max(state.revision.saturating_add(1));
+        let revision = saved.revision.max(state.revision.saturating_add(1));
         // Everybody who watches would be told nothing of this: all watches end, as they do when a server starts anew.
         for table in &mut state.tables {
             *table = Table::new(revision);
@@ -109,7 +146,6 @@ impl Storage {
             state.table(kind.id).objects.insert(object.shared_key(), object);
         }
         self.revision.send_replace(revision);
-        Ok(())
     }
 }
 

@@ -43,6 +43,7 @@ use tokio::time::Instant;
 pub(crate) use change::{Change, EventType, Shape, line as event_line};
 pub(crate) use document::Document;
 pub use file::FileError;
+pub(crate) use file::Saved;
 pub use journal::JournalEntry;
 pub use object::Stored;
 pub(crate) use owners::{Place, Work};
@@ -150,6 +151,42 @@ impl Storage {
         self.lock().table(kind.id).objects.get(key).cloned()
     }
 
+    /// The revision at which a kind's objects last changed.
+    pub(crate) fn changed(&self, kind: &Kind) -> u64 {
+        self.lock().table(kind.id).changed
+    }
+
+    /// Removes all objects of a kind that is gone, and ends the watches on it, behind what is queued for them.
+    pub(crate) fn close(&self, kind: &Arc<Kind>) {
+        let mut state = self.lock();
+        let objects: Vec<Arc<Stored>> = state.table(kind.id).objects.values().cloned().collect();
+        for object in objects {
+            let revision = state.revision + 1;
+            self.commit(&mut state, kind, revision, Some(object), None);
+        }
+        let compacted = state.revision;
+        let table = state.table(kind.id);
+        *table = Table { closed: true, ..Table::new(compacted) };
+    }
+
+    /// A kind is defined anew: those who watch it are told to come back, and nothing is shown as it was encoded before.
+    pub(crate) fn redefined(&self, kind: &Kind) {
+        let mut state = self.lock();
+        let table = state.table(kind.id);
+        table.watchers.clear();
+        table.window.since(0).for_each(|change| change.grow_old());
+    }
+
+    /// Begins the history of a kind now: there was none before, and nobody can ask for it.
+    pub(crate) fn open(&self, kind: &Kind) {
+        let mut state = self.lock();
+        let revision = state.revision;
+        let table = state.table(kind.id);
+        if table.changed == 0 && table.objects.is_empty() {
+            *table = Table::new(revision);
+        }
+    }
+
     /// How many watches are open.
     pub fn watches(&self) -> usize {
         let state = self.lock();
@@ -220,6 +257,9 @@ impl Storage {
         let mut state = self.lock();
         let before = state.table(kind.id).objects.get(key).cloned();
         expect.check(before.as_deref())?;
+        if state.table(kind.id).closed {
+            return Err(Mismatch);
+        }
         let revision = state.revision + 1;
         let after = Arc::new(Stored::new(kind, key, document, labels, fields, revision));
         self.commit(&mut state, kind, revision, before, Some(after.clone()));
@@ -241,6 +281,11 @@ impl Storage {
     /// Something that follows from what was written, and is still to be done.
     pub(crate) fn next_work(&self) -> Option<Work> {
         self.lock().owners.as_mut()?.next()
+    }
+
+    /// Whether something that follows from a write is still to be done.
+    pub(crate) fn has_work(&self) -> bool {
+        self.lock().owners.as_ref().is_some_and(Owners::has_work)
     }
 
     pub(crate) fn add_work(&self, work: impl IntoIterator<Item = Work>) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::encode::{self, Encoded, MANAGED};
 use super::owners::{Marks, Owner, owners};
 use super::{Change, Document};
+use crate::crds::objects;
 use crate::fields::Managed;
 use crate::kinds::{Kind, Version, events};
 
@@ -77,6 +78,11 @@ impl Stored {
     /// The same object as if it had been written under another registration.
     pub(crate) fn anew(&self, kind: &Arc<Kind>) -> Self {
         Self::preview(kind, &self.key, &self.document_as(kind), Some(self.revision))
+    }
+
+    /// Whether writing it under this registration would change nothing.
+    pub(crate) fn is_up_to_date(&self, kind: &Arc<Kind>) -> bool {
+        self.is_of(kind) || self.anew(kind).json() == self.json()
     }
 
     /// `namespace/name`, or `name`.
@@ -170,11 +176,15 @@ impl Stored {
         document
     }
 
-    /// The tree in the form of a kind: an event may have been written in that of another group.
-    pub(crate) fn document_as(&self, kind: &Kind) -> Document {
+    /// The tree as if it had been written under a registration: an event may have been written in the form of another group,
+    /// a custom object under another definition.
+    pub(crate) fn document_as(&self, kind: &Arc<Kind>) -> Document {
         let mut document = self.document();
         if self.kind.group != kind.group {
             events::convert(document.map_mut(), &kind.group);
+        }
+        if !self.is_of(kind) {
+            objects::from_storage(kind, &mut document);
         }
         document
     }
@@ -200,13 +210,19 @@ impl Stored {
         if version.name == kind.storage_version().name {
             return self.encoded.body.clone();
         }
+        if objects::shows_less(kind, version) {
+            let mut document = self.document();
+            objects::to_version(version, &mut document);
+            let shown = Self::preview(kind, &self.key, &document, Some(self.revision));
+            return [version.prefix.as_bytes(), shown.rest(kind)].concat().into();
+        }
         [version.prefix.as_bytes(), self.rest(kind)].concat().into()
     }
 
     /// The same without managed fields.
     pub(crate) fn bare_in_version(&self, kind: &Arc<Kind>, version: &Version) -> Bytes {
         let managed = self.encoded.managed.clone();
-        if managed.is_empty() || !self.is_of(kind) {
+        if managed.is_empty() || !self.is_of(kind) || objects::shows_less(kind, version) {
             return self.in_version(kind, version);
         }
         let (body, begin) = (&self.encoded.body, kind.storage_version().prefix.len());

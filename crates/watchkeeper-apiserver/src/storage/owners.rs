@@ -156,6 +156,10 @@ impl Owners {
         self.work.pop_front().or_else(|| self.namespaces.pop_first().map(Work::Namespace))
     }
 
+    pub(super) fn has_work(&self) -> bool {
+        !self.work.is_empty() || !self.namespaces.is_empty()
+    }
+
     pub(super) fn add(&mut self, work: impl IntoIterator<Item = Work>) {
         for work in work {
             match work {

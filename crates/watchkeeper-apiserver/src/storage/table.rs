@@ -15,11 +15,16 @@ pub(super) struct Table {
     pub(super) objects: BTreeMap<Arc<str>, Arc<Stored>>,
     pub(super) window: Window,
     pub(super) watchers: Vec<Watcher>,
+    /// The revision of the last change, or of whatever made this table.
+    pub(super) changed: u64,
+    /// Its kind is gone.
+    pub(super) closed: bool,
 }
 
 impl Table {
     pub(super) fn new(compacted: u64) -> Self {
-        Self { objects: BTreeMap::new(), window: Window::new(compacted), watchers: Vec::new() }
+        let window = Window::new(compacted);
+        Self { objects: BTreeMap::new(), window, watchers: Vec::new(), changed: compacted, closed: false }
     }
 
     /// Makes a change, and tells everybody.
@@ -28,6 +33,7 @@ impl Table {
             Some(after) => self.objects.insert(key, after.clone()),
             None => self.objects.remove(&key),
         };
+        self.changed = change.revision();
         self.watchers.retain(|watcher| watcher.tell(&change));
         self.window.push(change, limit);
     }
@@ -36,7 +42,10 @@ impl Table {
     pub(super) fn subscribe(&mut self, filter: Filter, buffer: usize) -> mpsc::Receiver<Delivery> {
         self.watchers.retain(Watcher::is_alive);
         let (watcher, live) = Watcher::new(filter, buffer);
-        self.watchers.push(watcher);
+        // Who comes when the kind is gone finds the end at once.
+        if !self.closed {
+            self.watchers.push(watcher);
+        }
         live
     }
 

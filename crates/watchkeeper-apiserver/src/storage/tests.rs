@@ -177,6 +177,13 @@ async fn a_watcher_that_is_too_slow_is_forgotten() {
     assert_eq!(told, [2, 3]);
 }
 
+fn load(storage: &Storage, registry: &Registry, file: &str) -> Result<(), FileError> {
+    let saved = Saved::read(file.as_bytes())?;
+    saved.check(|group, plural| registry.find(group, plural).is_some())?;
+    storage.load(registry, saved);
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn bad_files_are_refused_and_change_nothing() {
     let (storage, registry, kind) = storage();
@@ -191,14 +198,14 @@ async fn bad_files_are_refused_and_change_nothing() {
         (format!("{{\"revision\":9}}\n{}", object.replace("\"name\":\"b\",", "")), 2),
         (format!("{{\"revision\":9}}\n{}", object.replace("{\"name\":\"b\"", "[{\"name\":\"b\"")), 2),
     ] {
-        match storage.load(&registry, file.as_bytes()) {
+        match load(&storage, &registry, &file) {
             Err(FileError::Line { line: bad, .. }) => assert_eq!(bad, line, "{file}"),
             other => panic!("{other:?}: {file}"),
         }
         assert_eq!((storage.count(&kind), storage.revision()), (1, 2));
     }
     let mut watch = storage.watch(&kind, None, everything(&kind, ""), 10).expect("kept");
-    storage.load(&registry, format!("{{\"revision\":9}}\n{object}").as_bytes()).expect("loaded");
+    load(&storage, &registry, &format!("{{\"revision\":9}}\n{object}")).expect("loaded");
     // Who watched what was there before is let go.
     assert!(watch.live.recv().await.is_none());
     assert!(storage.journal_since(0).is_empty());

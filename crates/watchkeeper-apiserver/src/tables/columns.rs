@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::printer::{self, Printer};
 use crate::kinds::{Kind, Version};
 
 /// A column, in the order of Go's `TableColumnDefinition`.
@@ -35,10 +36,27 @@ static CUSTOM: LazyLock<Bytes> = LazyLock::new(|| {
 
 /// The columns of a kind in one of its versions, as a JSON array.
 pub(super) fn columns(kind: &Kind, version: &Version) -> Bytes {
+    if let Some(printer) = printer::of(version.served.as_deref()) {
+        return printed(printer);
+    }
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     let path = format!("{root}/{}/{}", version.api_version, kind.plural);
     let known = COLUMNS.get(&path).filter(|_| !kind.custom);
     known.unwrap_or_else(|| &*CUSTOM).clone()
+}
+
+/// The columns of a kind that has its own, behind its name.
+fn printed(printer: &Printer) -> Bytes {
+    let mut columns: Vec<Column> = serde_json::from_slice(&CUSTOM).unwrap_or_default();
+    columns.truncate(1);
+    columns.extend(printer.columns().map(|(column, description)| Column {
+        name: column.name.clone(),
+        kind: column.kind.clone(),
+        format: column.format.clone(),
+        description,
+        priority: column.priority,
+    }));
+    encoded(&columns)
 }
 
 fn recorded() -> BTreeMap<String, Vec<Column>> {

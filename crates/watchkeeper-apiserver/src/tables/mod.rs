@@ -34,12 +34,14 @@ mod cells;
 mod columns;
 mod events;
 mod filled;
+mod json_path;
 mod labels;
 mod layout;
 mod networking;
 mod nodes;
 mod pods;
 mod policies;
+mod printer;
 pub(crate) mod quantity;
 mod subject;
 mod volumes;
@@ -55,9 +57,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::cells::Cell;
+pub(crate) use self::printer::Printer;
 use self::subject::Subject;
 use crate::failure::{Cause, Failure};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Version};
 use crate::storage::{EventType, Shape, Stored};
 use crate::validation::quoted;
 
@@ -97,6 +100,9 @@ enum Include {
 
 /// One row while it is made.
 struct Row<'a> {
+    object: &'a Value,
+    /// The columns of a custom kind.
+    printer: Option<&'a Printer>,
     cells: &'static [Cell],
     subject: Subject<'a>,
     is_pod: bool,
@@ -159,7 +165,7 @@ impl Table {
     /// The line of a watch that says how far it has come.
     pub(crate) fn bookmark(&self, kind: &Arc<Kind>, bookmark: Bookmark<'_>, now: Timestamp, columns: bool) -> Bytes {
         let tree: Value = serde_json::from_str(bookmark.object).unwrap_or_default();
-        let row = Row::new(kind, &tree, now);
+        let row = Row::new(kind, self.shape.version_of(kind), &tree, now);
         let (head, tail) = match self.include {
             Include::Nothing if !row.is_initial_end() => (Bytes::new(), "null".to_owned()),
             Include::Object => (Bytes::new(), bookmark.object.to_owned()),
@@ -203,11 +209,16 @@ impl Table {
     }
 
     fn row(&self, kind: &Arc<Kind>, object: &Stored, now: Timestamp, parts: &mut Vec<Bytes>) {
-        let mut tree = object.document_as(kind).into_value();
-        if !kind.custom {
-            filled::fill(&kind.group, &kind.plural, &mut tree);
-        }
-        let row = Row::new(kind, &tree, now);
+        let tree = match kind.custom {
+            // Versions of a custom kind may show different fields.
+            true => serde_json::from_slice(&self.shape.apply(kind, object)).unwrap_or_default(),
+            false => {
+                let mut tree = object.document_as(kind).into_value();
+                filled::fill(&kind.group, &kind.plural, &mut tree);
+                tree
+            }
+        };
+        let row = Row::new(kind, self.shape.version_of(kind), &tree, now);
         parts.push(format!("{{{},\"object\":", row.members()).into());
         match self.include {
             Include::Nothing if !row.is_initial_end() => parts.push(Bytes::from_static(b"null}")),
@@ -235,14 +246,18 @@ impl Table {
 }
 
 impl<'a> Row<'a> {
-    fn new(kind: &Kind, object: &'a Value, now: Timestamp) -> Self {
+    fn new(kind: &Kind, version: &'a Version, object: &'a Value, now: Timestamp) -> Self {
         let is_pod = kind.group.is_empty() && kind.plural == "pods";
-        Self { cells: layout::cells(kind), subject: Subject::new(object, now), is_pod }
+        let printer = printer::of(version.served.as_deref());
+        Self { object, printer, cells: layout::cells(kind), subject: Subject::new(object, now), is_pod }
     }
 
     /// The members of the row but the object.
     fn members(&self) -> String {
-        let cells: Vec<Value> = self.cells.iter().map(|cell| cell.of(self.subject)).collect();
+        let cells: Vec<Value> = match self.printer {
+            Some(printer) => printer.cells(self.object, self.subject),
+            None => self.cells.iter().map(|cell| cell.of(self.subject)).collect(),
+        };
         let conditions = match self.is_pod.then(|| pods::conditions(self.subject)).flatten() {
             Some(conditions) => format!(",\"conditions\":{conditions}"),
             None => String::new(),

@@ -10,7 +10,7 @@ use crate::kinds::Registry;
 fn cells(kind: &Kind, object: &Value, now: Timestamp) -> Vec<Value> {
     let mut object = object.clone();
     filled::fill(&kind.group, &kind.plural, &mut object);
-    let row = Row::new(kind, &object, now);
+    let row = Row::new(kind, kind.storage_version(), &object, now);
     row.cells.iter().map(|cell| cell.of(row.subject)).collect()
 }
 
@@ -315,7 +315,7 @@ proptest! {
             let shown = cells(&kind, &object, noon());
             prop_assert_eq!(shown.len(), layout::cells(&kind).len());
             prop_assert!(shown.iter().all(|cell| !cell.is_object() && !cell.is_array()));
-            let row = Row::new(&kind, &object, noon());
+            let row = Row::new(&kind, kind.storage_version(), &object, noon());
             let members = format!("{{{}}}", row.members());
             prop_assert!(serde_json::from_str::<Value>(&members).is_ok(), "{}", members);
         }

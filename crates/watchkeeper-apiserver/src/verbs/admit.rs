@@ -11,6 +11,7 @@ use serde::Deserializer;
 use serde_json::Value;
 
 use super::{Call, addresses, initial, specs};
+use crate::crds::{self, objects};
 use crate::defaulting;
 use crate::failure::Failure;
 use crate::http::body::Sent;
@@ -36,14 +37,15 @@ static OPERATIONS: LazyLock<SchemaRef> = LazyLock::new(|| {
 /// Fills in what an object leaves out, and refuses one that may not be. `old` is what it was, if it was there.
 pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<Vec<Warning>, Failure> {
     if call.kind.custom {
-        return Ok(Vec::new());
+        return objects::complete(call.version(), next).map(|()| Vec::new());
     }
-    let Some(schema) = schema_for(call, next.as_value()) else { return Ok(Vec::new()) };
+    let warnings = if crds::is_definition(&call.kind) { crds::definition_warnings(old, next) } else { Vec::new() };
+    let Some(schema) = schema_for(call, next.as_value()) else { return Ok(warnings) };
     if call.is_status() {
         if let (Some(status), Some(types)) = (next.map_mut().get_mut("status"), schema.member("status")) {
             defaulting::apply(status, types);
         }
-        return Ok(Vec::new());
+        return Ok(warnings);
     }
     if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "services") {
         defaulting::apply_object(next.map_mut(), &schema);
@@ -57,7 +59,7 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
         false => Cow::Owned(filled(call, old)),
     });
     specs::check(&call.kind, known.as_deref(), next)?;
-    Ok(Vec::new())
+    Ok(warnings)
 }
 
 /// Fills in what an object gets as Go reads it: what nobody sent, and belongs to whoever sent the rest.
@@ -72,6 +74,9 @@ pub(super) fn fill(call: &Call, next: &mut Document) {
     let is_namespace = call.kind.group.is_empty() && call.kind.plural == "namespaces";
     if is_namespace && !next.meta("name").is_empty() {
         initial::apply_name(&call.kind, next);
+    }
+    if crds::is_definition(&call.kind) {
+        crds::fill(next);
     }
 }
 
@@ -114,7 +119,12 @@ pub(crate) fn decoded(call: &Call, sent: Sent) -> Result<Sent, Failure> {
     if let Some(error) = &decoded.error {
         return Err(refused(error));
     }
-    tell(call, &decoded.notes).map_err(|text| refused(&text))?;
+    let mut notes = decoded.notes;
+    let mut sent = sent;
+    if call.kind.custom {
+        notes.extend(unknown(objects::decode(&call.kind, call.version(), sent.document.as_value_mut())?));
+    }
+    tell(call, &notes).map_err(|text| refused(&text))?;
     match (schema, decoded.value) {
         (None, _) => Ok(sent),
         (Some(_), Value::Null) => Ok(Sent { document: Document::default(), ..sent }),
@@ -128,7 +138,10 @@ pub(crate) fn decoded(call: &Call, sent: Sent) -> Result<Sent, Failure> {
 /// What a patch made of an object, with the fields that its kind has and no others. `notes` are those of the patch.
 pub(super) fn patched(call: &Call, notes: &[String], object: Value) -> Result<Value, Failure> {
     let Some(schema) = schema_for(call, &object) else {
-        return tell(call, notes).map(|()| object).map_err(Failure::invalid_patch);
+        let mut object = object;
+        let dropped = objects::decode(&call.kind, call.version(), &mut object)?;
+        let notes: Vec<String> = notes.iter().cloned().chain(unknown(dropped)).collect();
+        return tell(call, &notes).map(|()| object).map_err(Failure::invalid_patch);
     };
     let decoded: Decoded = decode(&object, &schema);
     if let Some(error) = decoded.error {
@@ -137,6 +150,24 @@ pub(super) fn patched(call: &Call, notes: &[String], object: Value) -> Result<Va
     let notes: Vec<String> = notes.iter().chain(&decoded.notes).cloned().collect();
     tell(call, &notes).map_err(Failure::invalid_patch)?;
     Ok(decoded.value)
+}
+
+/// A `Scale` that was sent, with the fields that it has and no others.
+pub(super) fn scale(call: &Call, tree: Value) -> Result<Value, Failure> {
+    let Some(schema) = schema::of_type("autoscaling/v1", "Scale") else { return Ok(tree) };
+    let decoded = decode(&mut serde_json::Deserializer::from_slice(&call.body), &schema);
+    let refused =
+        |text: &str| Failure::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {text}"));
+    if let Some(error) = &decoded.error {
+        return Err(refused(error));
+    }
+    tell(call, &decoded.notes).map_err(|text| refused(&text))?;
+    Ok(decoded.value)
+}
+
+/// How paths that a schema does not have are told of.
+fn unknown(paths: Vec<String>) -> impl Iterator<Item = String> {
+    paths.into_iter().map(|path| format!("unknown field {}", quoted(&path)))
 }
 
 /// What is to be said of a patch itself.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::{Call, admit, initial, validate, write};
+use crate::crds;
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
 use crate::failure::{Cause, Failure};
 use crate::fields;
@@ -28,6 +29,10 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
     }
     let mut document = sent.document;
+    if kind.terminating {
+        let text = "create not allowed while custom resource definition is terminating";
+        return Err(Failure::forbidden(kind, document.meta("name"), text));
+    }
     write::place(call, &mut document)?;
     write::check_namespace(call, document.meta("name"), dry_run)?;
     let prefix = generated_prefix(&document);
@@ -48,7 +53,10 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     // What was sent, and what its type fills in, is the client's; all else is the server's.
     admit::fill(call, &mut document);
     fields::created(call, &mut document);
-    initial::apply(kind, &mut document);
+    initial::apply(kind, call.has_status(), &mut document);
+    if crds::is_definition(kind) {
+        crds::prepare(None, false, &mut document);
+    }
 
     let mut sent = document;
     let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };
@@ -61,15 +69,16 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         for warning in admit::admit(call, None, &mut document)? {
             call.warnings.add(warning);
         }
-        validate::validate(kind, &document, None)?;
+        validate::validate(kind, Some(call.version()), &document, None)?;
+        let stored = call.to_storage(&document);
         let name = document.meta("name").to_owned();
         let key = call.key_of(&name);
         let created = match dry_run {
             true if server.storage.get(kind, &key).is_none() => {
-                return Ok(Arc::new(Stored::preview(kind, &key, &document, None)));
+                return Ok(Arc::new(Stored::preview(kind, &key, &stored, None)));
             }
             true => None,
-            false => server.storage.put(kind, &key, &document, Expect::Absent).ok(),
+            false => server.storage.put(kind, &key, &stored, Expect::Absent).ok(),
         };
         attempts -= 1;
         match created {

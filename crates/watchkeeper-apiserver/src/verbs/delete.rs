@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::write::is_finished;
+use crate::crds;
 use crate::defaults::POD_GRACE;
 use crate::failure::{self, Cause, Failure};
 use crate::http::answer::Answer;
@@ -246,6 +247,11 @@ pub(crate) fn delete(
     }
 }
 
+/// Deletes an object as a request without options does. That somebody else was faster is just as good.
+pub(crate) fn remove_object(server: &Inner, kind: &Arc<Kind>, object: &Stored) {
+    let _ = delete(server, kind, object.key(), object.name(), &DeleteOptions::default());
+}
+
 /// What becomes of an object that is to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -260,6 +266,10 @@ enum Step {
 /// Marks an object as one that is being deleted.
 fn mark(server: &Inner, kind: &Kind, document: &mut Document, options: &DeleteOptions) -> Step {
     match (kind.group.as_str(), kind.plural.as_str()) {
+        _ if crds::is_definition(kind) => {
+            crds::begin_deletion(document, &server.clock.now());
+            Step::Wait
+        }
         ("", "pods") => mark_pod(server, document, options),
         ("", "namespaces") => mark_namespace(server, kind, document),
         _ if document.finalizers().is_empty() => Step::Remove,

@@ -12,8 +12,8 @@ use crate::storage::Document;
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Begins a new object: its status is the server's.
-pub(super) fn apply(kind: &Kind, document: &mut Document) {
-    if kind.has_status() && !kind.rules.keeps_status {
+pub(super) fn apply(kind: &Kind, has_status: bool, document: &mut Document) {
+    if has_status && !kind.rules.keeps_status {
         let map = document.map_mut();
         match kind.custom {
             true => map.remove("status"),

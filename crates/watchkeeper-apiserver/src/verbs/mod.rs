@@ -47,6 +47,7 @@ pub(crate) mod watch;
 mod watch_stream;
 mod write;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -56,6 +57,7 @@ pub(crate) use validate::validate;
 pub(crate) use write::{is_finished, place};
 
 use crate::access::User;
+use crate::crds::objects;
 use crate::defaults::VERSION_WAIT;
 use crate::failure::Failure;
 use crate::http::accept::Representation;
@@ -65,7 +67,7 @@ use crate::http::warnings::Warnings;
 use crate::kinds::{Kind, Version};
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::server::Inner;
-use crate::storage::{Filter, Shape, Stored};
+use crate::storage::{Document, Filter, Shape, Stored};
 use crate::tables::Table;
 
 /// A request for a resource, with everything read that it brought along.
@@ -97,6 +99,31 @@ impl Call {
 
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
+    }
+
+    /// Whether status is written apart from the rest.
+    pub(crate) fn has_status(&self) -> bool {
+        if self.kind.custom { self.version().subresource("status").is_some() } else { self.kind.has_status() }
+    }
+
+    /// The object as it is stored: versions of a custom kind may have fields that the stored one has not.
+    pub(crate) fn to_storage<'a>(&self, document: &'a Document) -> Cow<'a, Document> {
+        if self.version().served.is_none() {
+            return Cow::Borrowed(document);
+        }
+        let mut stored = document.clone();
+        objects::to_storage(&self.kind, self.version(), &mut stored);
+        Cow::Owned(stored)
+    }
+
+    /// A stored object in the version that was asked for.
+    pub(crate) fn from_storage<'a>(&self, document: &'a Document) -> Cow<'a, Document> {
+        if !objects::shows_less(&self.kind, self.version()) {
+            return Cow::Borrowed(document);
+        }
+        let mut shown = document.clone();
+        objects::to_version(self.version(), &mut shown);
+        Cow::Owned(shown)
     }
 
     pub(crate) fn is_status(&self) -> bool {

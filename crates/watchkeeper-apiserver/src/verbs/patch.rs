@@ -90,6 +90,18 @@ impl Patch {
         }
     }
 
+    /// Of a `Scale`. It has no lists: a strategic merge of it is a merge.
+    pub(super) fn of_scale(call: &Call) -> Result<Self, Failure> {
+        if call.media_type != "application/strategic-merge-patch+json" || call.kind.custom {
+            return Self::of(call);
+        }
+        match serde_json::from_slice(&call.body) {
+            Ok(patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
+            Ok(_) => Err(Failure::bad_request("Invalid JSON Patch")),
+            Err(error) => Err(Failure::bad_request(json_error(&call.body, &error))),
+        }
+    }
+
     /// Whether it looks at managed fields, or at something that they are in.
     fn names_managed_fields(&self) -> bool {
         let names = |path: &str| matches!(path, "" | "/metadata") || path.starts_with("/metadata/managedFields");

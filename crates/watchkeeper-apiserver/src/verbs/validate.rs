@@ -3,16 +3,22 @@
 use serde_json::Value;
 
 use super::owner_references;
+use crate::crds;
 use crate::failure::{Cause, Failure};
-use crate::kinds::{Kind, NameRule};
+use crate::kinds::{Kind, NameRule, Version};
 use crate::storage::Document;
 use crate::validation::{dns_label, label_key, label_value, path_segment, quoted, subdomain};
 
 /// Finalizers that need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
 
-/// Whether an object may be as it is, given what it was.
-pub(crate) fn validate(kind: &Kind, document: &Document, old: Option<&Document>) -> Result<(), Failure> {
+/// Whether an object may be as it is, given what it was. With a version, a custom object is checked against its schema.
+pub(crate) fn validate(
+    kind: &Kind,
+    version: Option<&Version>,
+    document: &Document,
+    old: Option<&Document>,
+) -> Result<(), Failure> {
     let mut causes = Vec::new();
     match old {
         None => names(kind, document, &mut causes),
@@ -21,6 +27,12 @@ pub(crate) fn validate(kind: &Kind, document: &Document, old: Option<&Document>)
     labels(document, &mut causes);
     owner_references::faults(document, &mut causes);
     finalizers(kind, document, &mut causes);
+    if crds::is_definition(kind) {
+        causes.extend(crds::definition_faults(document, old)?);
+    }
+    if let Some(version) = version {
+        causes.extend(crds::objects::faults(kind, version, document, old));
+    }
     if causes.is_empty() {
         Ok(())
     } else {

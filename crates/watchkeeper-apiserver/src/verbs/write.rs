@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::validate::{immutable, validate};
 use super::{Call, admit, initial};
+use crate::crds;
 use crate::failure::{Cause, Failure};
 use crate::fields;
 use crate::http::body::Sent;
@@ -79,7 +80,10 @@ pub(super) fn update(
         let old = current.document_as(kind);
         let next = changed(call, &old, sent.document)?;
         // Nothing has changed: nothing is written, and nobody is told.
-        if next.as_value() == old.as_value() && fields::is_same_but_for_times(next.managed(), old.managed()) {
+        if next.as_value() == old.as_value()
+            && fields::is_same_but_for_times(next.managed(), old.managed())
+            && current.is_up_to_date(kind)
+        {
             return Ok(current);
         }
         let preview = |document| Arc::new(Stored::preview(kind, &key, document, Some(current.revision())));
@@ -117,11 +121,10 @@ fn check_identity(call: &Call, current: &Stored, sent: &Sent) -> Result<(), Fail
     let name = call.name();
     let uid = sent.document.meta("uid");
     if !uid.is_empty() && uid != current.uid() {
-        let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
         let text = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
              AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            kind.plural,
+            registry_name(kind),
             current.key(),
             current.uid()
         );
@@ -134,6 +137,20 @@ fn check_identity(call: &Call, current: &Stored, sent: &Sent) -> Result<(), Fail
             Err(Failure::invalid(&kind.plural, &kind.group, name, vec![cause]))
         }
         _ => Ok(()),
+    }
+}
+
+/// What the objects of a kind are kept under in etcd: some have old names.
+fn registry_name(kind: &Kind) -> String {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "replicationcontrollers") => "controllers".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("", "services") => "services/specs".to_owned(),
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (group @ ("apiextensions.k8s.io" | "apiregistration.k8s.io"), plural) => format!("{group}/{plural}"),
+        (group, plural) if kind.custom => format!("{group}/{plural}"),
+        (_, plural) => plural.to_owned(),
     }
 }
 
@@ -152,7 +169,7 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     strip(&mut next);
     initial::convert(kind, &mut next);
     admit::fill(call, &mut next);
-    fields::updated(call, old, &mut next);
+    fields::updated(call, &call.from_storage(old), &mut next);
     carry_over(call, old, &mut next)?;
     let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
     let status = status.cloned();
@@ -165,22 +182,26 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
             next.map_mut().insert("metadata".to_owned(), Value::Object(metadata));
         }
     }
-    if kind.has_status() {
+    if call.has_status() {
         match status {
             Some(status) => next.map_mut().insert("status".to_owned(), status),
             None => next.map_mut().remove("status"),
         };
     }
+    if crds::is_definition(kind) {
+        crds::prepare(Some(old), call.is_status(), &mut next);
+    }
     for warning in admit::admit(call, Some(old), &mut next)? {
         call.warnings.add(warning);
     }
+    validate(kind, Some(call.version()), &next, Some(old))?;
+    let mut next = call.to_storage(&next).into_owned();
     if kind.rules.generation
-        && substance(kind, &next) != substance(kind, old)
-        && substance(kind, &next) != substance(kind, &admit::filled(call, old))
+        && substance(call, &next) != substance(call, old)
+        && substance(call, &next) != substance(call, &admit::filled(call, old))
     {
         next.set_meta("generation", old.generation() + 1);
     }
-    validate(kind, &next, Some(old))?;
     Ok(next)
 }
 
@@ -203,14 +224,14 @@ fn carry_over(call: &Call, old: &Document, next: &mut Document) -> Result<(), Fa
 }
 
 /// What a generation counts the changes of: all but metadata, and status where it is written apart.
-fn substance(kind: &Kind, document: &Document) -> Map<String, Value> {
+fn substance(call: &Call, document: &Document) -> Map<String, Value> {
     let parts = document.map().iter();
     let mut substance: Map<String, Value> = parts
-        .filter(|(key, _)| *key != "metadata" && !(*key == "status" && kind.has_status()))
+        .filter(|(key, _)| *key != "metadata" && !(*key == "status" && call.has_status()))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     // Deployments hand their annotations on, and so count their changes.
-    if (kind.group.as_str(), kind.plural.as_str()) == ("apps", "deployments")
+    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("apps", "deployments")
         && let Some(annotations) = document.metadata().get("annotations")
     {
         substance.insert("annotations".to_owned(), annotations.clone());

@@ -6,6 +6,7 @@
 mod support;
 
 mod around;
+mod crds;
 mod deletions;
 mod discovery;
 mod garbage;

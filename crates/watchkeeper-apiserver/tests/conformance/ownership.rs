@@ -224,3 +224,19 @@ async fn hostile_configurations_are_refused_in_time() {
         assert_eq!(reply.status, 400, "{}", reply.text());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_scales_owns_the_replicas_and_nobody_knows_since_when() {
+    let server = server();
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
+    server.post(deployments, deployment).await.ok();
+    let scale = format!("{deployments}/d/scale?fieldManager=scaler");
+    server.merge(&scale, json!({"spec": {"replicas": 5}})).await.ok();
+    let scaled = server.get(&format!("{deployments}/d")).await.ok();
+    let expected = json!({"manager": "scaler", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"});
+    assert_eq!(scaled["metadata"]["managedFields"][0], expected);
+}

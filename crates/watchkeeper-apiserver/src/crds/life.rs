@@ -1,0 +1,249 @@
+//! From definitions to kinds, and back: what the controllers of a kube-apiserver do in the background, done at once.
+//!
+//! Whoever has written something calls [`settle`]. If definitions have changed since the last time, their names are
+//! accepted or refused, their kinds are served, and what is left of deleted ones is removed, before anybody is answered.
+//! A kube-apiserver takes a second or two for that, and clients wait for `Established` in both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::definition::{Definition, Names};
+use super::names::{self, Deletion, ESTABLISHED, Taken, set_status, terminating};
+use super::{CLEANUP, prepare};
+use crate::fields;
+use crate::kinds::Kind;
+use crate::server::Inner;
+use crate::storage::{Document, Expect, FileError, Saved, Stored};
+use crate::verbs::delete::remove_object;
+
+const GROUP: &str = "apiextensions.k8s.io";
+
+/// What the server knows of its definitions.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    /// Their own kind.
+    kind: OnceLock<Option<Arc<Kind>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last change of definitions that was looked at.
+    seen: Option<u64>,
+    /// By name.
+    known: BTreeMap<String, Known>,
+}
+
+struct Known {
+    uid: String,
+    revision: u64,
+    group: String,
+    accepted: Names,
+    /// Its names were not all accepted: others may have given them back since.
+    conflicting: bool,
+    /// It waits for its objects to go.
+    deleting: bool,
+    /// The kind that it made.
+    kind: Option<Arc<Kind>>,
+}
+
+/// Makes the kinds what the definitions say.
+pub(crate) fn settle(server: &Arc<Inner>) {
+    let kind = server.definitions.kind.get_or_init(|| server.registry.find(GROUP, "customresourcedefinitions"));
+    let Some(kind) = kind else { return };
+    let mut state = server.definitions.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let waits = state.known.values().any(|known| known.deleting);
+    let mut changed = server.storage.changed(kind);
+    if state.seen == Some(changed) && !waits {
+        return;
+    }
+    // What is written here changes definitions again. It comes to an end: each round writes less.
+    loop {
+        state.seen = Some(changed);
+        state.round(server, kind);
+        changed = server.storage.changed(kind);
+        if state.seen == Some(changed) {
+            return;
+        }
+    }
+}
+
+impl State {
+    fn round(&mut self, server: &Arc<Inner>, kind: &Arc<Kind>) {
+        let stored = server.storage.objects(kind);
+        let present: BTreeMap<&str, &str> = stored.iter().map(|object| (object.name(), object.uid())).collect();
+        let is_there = |name: &str, known: &Known| present.get(name).is_some_and(|uid| *uid == known.uid);
+        let gone: Vec<String> =
+            self.known.iter().filter(|(name, known)| !is_there(name, known)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.forget(server, &name);
+        }
+        for object in &stored {
+            let known = self.known.get(object.name());
+            let is_due =
+                known.is_none_or(|known| known.revision != object.revision() || known.conflicting || known.deleting);
+            if is_due {
+                self.look_at(server, kind, object);
+            }
+        }
+    }
+
+    /// A definition is gone: so are its kind, all its objects, and the watches on them.
+    fn forget(&mut self, server: &Inner, name: &str) {
+        let Some(known) = self.known.remove(name) else { return };
+        if let Some(kind) = known.kind {
+            server.registry.undefine(&kind);
+            server.storage.close(&kind);
+        }
+    }
+
+    fn look_at(&mut self, server: &Arc<Inner>, kind: &Arc<Kind>, object: &Arc<Stored>) {
+        let mut document = object.document();
+        prepare::adopt(&mut document);
+        let before = self.known.remove(object.name());
+        let mut known = Known::new(object, before);
+        // A definition that came from a file may be anything.
+        let usable = Definition::usable(document.as_value()).and_then(|_| Definition::of(document.as_value()));
+        let Some(definition) = usable else {
+            known.revision = object.revision();
+            known.deleting = document.is_deleting();
+            if document.is_deleting() && has_cleanup(&document) {
+                known.clean_up(server, kind, object.key());
+            }
+            self.known.insert(object.name().to_owned(), known);
+            return;
+        };
+        let (names, conditions) = names::accept(&definition, &self.taken(&definition.spec.group));
+        let now = server.clock.now();
+        known.conflicting = conditions.iter().any(|condition| condition.status == "False");
+        set_status(&mut document, Some(&names), &conditions, &now);
+        if document.is_deleting() && has_cleanup(&document) {
+            set_status(&mut document, None, &[terminating(Deletion::InProgress)], &now);
+        }
+        known.revision = written(server, kind, object, &mut document).unwrap_or_default();
+        known.group = definition.spec.group.clone();
+        known.accepted = names;
+        known.deleting = document.is_deleting();
+        if let Some(definition) = Definition::of(document.as_value()).filter(|known| known.is_true(ESTABLISHED)) {
+            known.serve(server, &definition);
+        }
+        if document.is_deleting() && has_cleanup(&document) {
+            known.clean_up(server, kind, object.key());
+        }
+        self.known.insert(object.name().to_owned(), known);
+    }
+
+    /// The names that the definitions of a group have.
+    fn taken(&self, group: &str) -> Taken {
+        let mut taken = Taken::default();
+        self.known.values().filter(|known| known.group == group).for_each(|known| taken.add(&known.accepted));
+        taken
+    }
+}
+
+impl Known {
+    fn new(object: &Stored, before: Option<Self>) -> Self {
+        Self {
+            uid: object.uid().to_owned(),
+            revision: 0,
+            group: String::new(),
+            accepted: Names::default(),
+            conflicting: false,
+            deleting: false,
+            kind: before.and_then(|before| before.kind),
+        }
+    }
+
+    /// Puts the kind in its place, unless it is there already: objects remember under which they were written.
+    fn serve(&mut self, server: &Inner, definition: &Definition) {
+        let Some(kind) = definition.kind(self.deleting) else { return };
+        let kind = server.registry.define(kind);
+        match self.kind.replace(kind.clone()) {
+            Some(before) if Arc::ptr_eq(&before, &kind) => {}
+            // Those who watch a kind that is going are to hear of its end.
+            Some(_) if self.deleting => {}
+            Some(_) => server.storage.redefined(&kind),
+            None => server.storage.open(&kind),
+        }
+    }
+
+    /// Deletes all objects, and then lets the definition go. Those that something holds are waited for.
+    fn clean_up(&mut self, server: &Arc<Inner>, kind: &Arc<Kind>, key: &str) {
+        if let Some(own) = &self.kind {
+            for object in server.storage.objects(own) {
+                remove_object(server, own, &object);
+            }
+            // What belongs to them goes while it can still be told what they were.
+            if server.storage.count(own) > 0 || server.storage.has_work() {
+                return;
+            }
+        }
+        let Some(current) = server.storage.get(kind, key) else { return };
+        let mut document = current.document();
+        let rest: Vec<String> =
+            document.finalizers().into_iter().filter(|name| *name != CLEANUP).map(str::to_owned).collect();
+        // Somebody else may be faster: then there will be another round.
+        if rest.is_empty() {
+            let _ = server.storage.delete(kind, key, Expect::Revision(current.revision()));
+            return;
+        }
+        document.set_meta("finalizers", rest);
+        set_status(&mut document, None, &[terminating(Deletion::Completed)], &server.clock.now());
+        let _ = written(server, kind, &current, &mut document);
+    }
+}
+
+fn has_cleanup(document: &Document) -> bool {
+    document.finalizers().contains(&CLEANUP)
+}
+
+/// Writes a definition, if anything has changed; its revision, unless somebody else was faster. The server owns what it
+/// writes.
+fn written(server: &Arc<Inner>, kind: &Arc<Kind>, object: &Stored, document: &mut Document) -> Option<u64> {
+    let old = object.document();
+    if *document == old {
+        return Some(object.revision());
+    }
+    fields::updated(&server.status_call(kind), &old, document);
+    let expect = Expect::Revision(object.revision());
+    server.storage.put(kind, object.key(), document, expect).ok().map(|written| written.revision())
+}
+
+/// Puts a file in the place of everything, with the kinds that its definitions make.
+pub(crate) fn load(server: &Arc<Inner>, saved: Saved) -> Result<(), FileError> {
+    let kinds: BTreeMap<(String, String), Kind> = saved
+        .objects(GROUP, "customresourcedefinitions")
+        .filter_map(Definition::usable)
+        .filter_map(|definition| definition.kind(false))
+        .map(|kind| ((kind.group.clone(), kind.plural.clone()), kind))
+        .collect();
+    let mut state = server.definitions.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let defined: BTreeSet<(String, String)> = state
+        .known
+        .values()
+        .filter_map(|known| known.kind.as_ref())
+        .map(|kind| (kind.group.clone(), kind.plural.clone()))
+        .collect();
+    saved.check(|group, plural| {
+        let path = (group.to_owned(), plural.to_owned());
+        kinds.contains_key(&path) || (!defined.contains(&path) && server.registry.find(group, plural).is_some())
+    })?;
+    // Nothing can go wrong any more. What was defined before is gone with everything else.
+    for kind in std::mem::take(&mut *state).known.into_values().filter_map(|known| known.kind) {
+        server.registry.undefine(&kind);
+        server.storage.close(&kind);
+    }
+    drop(state);
+    for kind in kinds.into_values() {
+        server.registry.define(kind);
+    }
+    server.storage.load(&server.registry, saved);
+    settle(server);
+    Ok(())
+}
+
+/// The names of definitions whose kinds are not served: there is something wrong with them, or their names are taken.
+pub(crate) fn unserved(server: &Inner) -> Vec<String> {
+    let state = server.definitions.state.lock().unwrap_or_else(PoisonError::into_inner);
+    state.known.iter().filter(|(_, known)| known.kind.is_none()).map(|(name, _)| name.clone()).collect()
+}

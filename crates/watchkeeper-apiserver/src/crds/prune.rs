@@ -1,0 +1,103 @@
+//! Fields that a schema does not name are dropped. Counterpart: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning`.
+
+use serde_json::Value;
+
+use super::path::Path;
+use super::props::{Additional, Props};
+
+/// What every object has, whatever its schema says.
+pub(super) const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Drops what a whole object may not have; the paths of what went, sorted.
+pub(crate) fn prune(object: &mut Value, props: &Props) -> Vec<String> {
+    let mut pruner = Pruner { dropped: Vec::new() };
+    pruner.fields(object, Some(props), true, &Path::root(""));
+    pruner.dropped.sort_unstable();
+    pruner.dropped
+}
+
+/// Whether a value has nothing that would be dropped.
+pub(super) fn is_pruned(value: &Value, props: &Props) -> bool {
+    let mut pruner = Pruner { dropped: Vec::new() };
+    pruner.value(&mut value.clone(), Some(props), &Path::root(""));
+    pruner.dropped.is_empty()
+}
+
+struct Pruner {
+    dropped: Vec<String>,
+}
+
+impl Pruner {
+    // Values have a bounded depth, and so has this.
+    fn value(&mut self, value: &mut Value, props: Option<&Props>, path: &Path<'_>) {
+        self.fields(value, props, props.is_some_and(|props| props.embedded), path);
+    }
+
+    fn fields(&mut self, value: &mut Value, props: Option<&Props>, is_object: bool, path: &Path<'_>) {
+        let keeps = props.is_some_and(|props| props.preserves_unknown);
+        match value {
+            Value::Object(map) => map.retain(|name, value| {
+                let path = path.field(name);
+                if is_object && OBJECT_FIELDS.contains(&name.as_str()) {
+                    return true;
+                }
+                match props.map(|props| (props.properties.get(name.as_str()), &props.additional)) {
+                    Some((Some(property), _)) => self.value(value, Some(property), &path),
+                    Some((None, Additional::Values(values))) => self.value(value, Some(values), &path),
+                    Some((None, Additional::Allowed(_))) => self.value(value, None, &path),
+                    _ if keeps => {}
+                    _ => {
+                        self.dropped.push(path.to_string());
+                        return false;
+                    }
+                }
+                true
+            }),
+            Value::Array(values) => {
+                let items = props.and_then(|props| props.items.as_deref());
+                for (i, value) in values.iter_mut().enumerate() {
+                    // Below what keeps everything, a list without a schema keeps everything too.
+                    if !(keeps && items.is_none()) {
+                        self.value(value, items, &path.index(i));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_schema_names_stays() {
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "a": {"type": "string"},
+                "keep": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                    "in": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+                "map": {"type": "object", "additionalProperties": {"type": "object"}},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+                "emb": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"x": {"type": "string"}}},
+            }},
+        }});
+        let props = Props::read(&schema).expect("a schema");
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "top": 1,
+            "spec": {"a": "x", "b": 1, "keep": {"z": {"y": 1}, "in": {"a": "x", "b": 1}}, "map": {"k": {"gone": 1}},
+                     "list": [{"a": "x"}, {"b": 1}], "emb": {"apiVersion": "v1", "metadata": {}, "x": "y", "z": 1}},
+        });
+        let dropped = prune(&mut object, &props);
+        assert_eq!(dropped, ["spec.b", "spec.emb.z", "spec.keep.in.b", "spec.list[1].b", "spec.map.k.gone", "top"]);
+        let expected = json!({
+            "apiVersion": "v1", "kind": "K", "metadata": {"name": "n"},
+            "spec": {"a": "x", "keep": {"z": {"y": 1}, "in": {"a": "x"}}, "map": {"k": {}}, "list": [{"a": "x"}, {}],
+                     "emb": {"apiVersion": "v1", "metadata": {}, "x": "y"}},
+        });
+        assert_eq!(object, expected);
+    }
+}
