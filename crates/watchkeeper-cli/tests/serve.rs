@@ -104,7 +104,8 @@ async fn manifests_of_a_folder_are_there_from_the_beginning() {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "orders.shop.example.com"},
         "spec": {"group": "shop.example.com", "scope": "Namespaced", "names": {"kind": "Order", "plural": "orders"},
-                 "versions": [{"name": "v1", "served": true, "storage": true}]},
+                 "versions": [{"name": "v1", "served": true, "storage": true,
+                               "schema": {"openAPIV3Schema": {"type": "object"}}}]},
     });
     let order =
         json!({"apiVersion": "shop.example.com/v1", "kind": "Order", "metadata": {"name": "o", "namespace": "shop"}});

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use watchkeeper_apiserver::ApiServer;
 
-use super::custom;
 use super::manifests::{self, Manifest};
 use super::save::is_saved_state;
 use crate::failure::{Exit, Failure, Outcome};
@@ -63,14 +62,12 @@ fn load_state(path: &Path, server: &ApiServer) -> Outcome<u64> {
     let failed = |why: String| {
         Failure::new(Exit::Error, format!("the saved state {} cannot be loaded", path.display())).because(why)
     };
-    for definition in custom::definitions_in_state(path).map_err(|error| failed(error.to_string()))? {
-        // Clients may have put anything there. If it had made a kind, its objects cannot be loaded now, which is told below.
-        if let Err(why) = custom::register(&definition, server) {
-            let path = escape_text(&path.display().to_string()).into_owned();
-            eprintln!("a CustomResourceDefinition of {path} makes no kind: {}", escape_text(&why));
-        }
-    }
     server.load(path).map_err(|error| failed(error.to_string()))?;
+    // A file may have anything: what there are no objects of is no reason not to serve the rest.
+    for definition in server.unserved_definitions() {
+        let path = escape_text(&path.display().to_string()).into_owned();
+        eprintln!("the CustomResourceDefinition {} of {path} makes no kind", escape_text(&definition));
+    }
     // Every line but the first is an object.
     let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     Ok(BufReader::new(file).split(b'\n').count().saturating_sub(1) as u64)
@@ -98,9 +95,6 @@ fn put(mut all: Vec<Manifest>, server: &ApiServer, make_namespaces: bool) -> Out
     });
     let count = all.len() as u64;
     for Manifest { object, place } in all {
-        if object.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition") {
-            custom::register(&object, server).map_err(|why| place.failure(&why))?;
-        }
         let stored = server.put(object).map_err(|error| place.failure(&error.to_string()))?;
         let Some(namespace) = stored.namespace().filter(|namespace| !has_namespace(server, namespace)) else {
             continue;

@@ -4,13 +4,11 @@
 //! |---|---|
 //! | `load` | what is in the cluster at the beginning |
 //! | `manifests` | which objects are in a file of YAML or JSON |
-//! | `custom` | which kinds do CustomResourceDefinitions make |
 //! | `save` | where the state goes |
 //! | `faults` | what goes wrong, on demand |
 //! | `rules` | who may do what |
 //! | `kubeconfig` | how clients find the server |
 
-mod custom;
 mod faults;
 mod kubeconfig;
 mod load;
