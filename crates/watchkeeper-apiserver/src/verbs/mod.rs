@@ -117,7 +117,7 @@ impl Call {
     }
 
     /// A stored object in the version that was asked for.
-    pub(crate) fn from_storage<'a>(&self, document: &'a Document) -> Cow<'a, Document> {
+    pub(crate) fn shown_version<'a>(&self, document: &'a Document) -> Cow<'a, Document> {
         if !objects::shows_less(&self.kind, self.version()) {
             return Cow::Borrowed(document);
         }
