@@ -140,7 +140,7 @@ impl Patch {
         for operation in operations {
             growth.check(object, operation)?;
             growth.check_shifts(object, operation)?;
-            if is_rightly_absent(object, operation) {
+            if is_rightly_absent(object, operation) || put_for_absent(object, operation) {
                 continue;
             }
             json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| Failure::rejected())?;
@@ -156,6 +156,21 @@ fn is_rightly_absent(object: &Value, operation: &PatchOperation) -> bool {
     test.value.is_null()
         && object.pointer(test.path.as_str()).is_none()
         && object.pointer(parent).is_some_and(Value::is_object)
+}
+
+/// Replaces what is not there, and answers whether it did: in a map, Go's library does not look whether there is
+/// something to replace. `kubectl rollout undo` relies on that.
+fn put_for_absent(object: &mut Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Replace(replace) = operation else { return false };
+    let Some((parent, key)) = replace.path.split_back() else { return false };
+    let key = key.decoded();
+    match object.pointer_mut(parent.as_str()) {
+        Some(Value::Object(map)) if !map.contains_key(key.as_ref()) => {
+            map.insert(key.into_owned(), replace.value.clone());
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The kinds of patches that a kind takes.

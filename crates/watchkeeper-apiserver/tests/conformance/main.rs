@@ -15,6 +15,7 @@ mod lists;
 mod namespaces;
 mod openapi;
 mod ownership;
+mod protobuf;
 mod representations;
 mod selectors;
 mod tables;

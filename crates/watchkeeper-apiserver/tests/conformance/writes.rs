@@ -441,6 +441,23 @@ async fn bad_requests_are_refused_in_the_words_of_a_kube_apiserver() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_json_patch_replaces_in_a_map_what_is_not_there() {
+    let server = server();
+    server.map("a").await;
+    let path = format!("{MAPS}/a");
+    let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
+    let patched = server.patch(&path, JSON_PATCH, replace("/metadata/annotations", json!({"a": "1"}))).await.ok();
+    assert_eq!(patched["metadata"]["annotations"], json!({"a": "1"}));
+    let patched = server.patch(&path, JSON_PATCH, replace("/metadata/annotations/b~1c", json!("2"))).await.ok();
+    assert_eq!(patched["metadata"]["annotations"], json!({"a": "1", "b/c": "2"}));
+    // Not where there is no map, and not in a list.
+    assert_eq!(server.patch(&path, JSON_PATCH, replace("/data/a", json!("1"))).await.failure().0, 422);
+    server.patch(&path, JSON_PATCH, replace("/metadata/finalizers", json!(["example.com/a"]))).await.ok();
+    let beyond = replace("/metadata/finalizers/1", json!("example.com/b"));
+    assert_eq!(server.patch(&path, JSON_PATCH, beyond).await.failure().0, 422);
+}
+
+#[tokio::test(start_paused = true)]
 async fn concurrent_patches_all_land() {
     let server: ApiServer = server();
     server.map("a").await;
