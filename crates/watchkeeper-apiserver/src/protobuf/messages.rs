@@ -70,8 +70,11 @@ pub(super) enum What {
 #[derive(Deserialize)]
 struct Packed {
     kinds: BTreeMap<String, usize>,
-    types: Vec<Vec<(u32, Box<str>, String, bool)>>,
+    types: Vec<Vec<PackedMember>>,
 }
+
+/// Number, name, what it is, and whether its zero is not written.
+type PackedMember = (u32, Box<str>, String, bool);
 
 impl Messages {
     /// The type of a kind.
@@ -90,7 +93,7 @@ impl Messages {
     }
 
     fn of(packed: Packed) -> Option<Self> {
-        let member = |(number, name, code, drops_zero): (u32, Box<str>, String, bool)| {
+        let member = |(number, name, code, drops_zero): PackedMember| {
             let (count, code) = match code.split_at_checked(1)? {
                 ("*", item) => (Count::List, item),
                 ("%", value) => (Count::Map, value),
