@@ -135,7 +135,7 @@ fn check_type(call: &Call, config: &Value) -> Result<(), Failure> {
 }
 
 /// Go's text of a group, a version and a kind.
-fn shown_type(api_version: &str, kind: &str) -> String {
+pub(crate) fn shown_type(api_version: &str, kind: &str) -> String {
     let slash = if api_version.contains('/') { "" } else { "/" };
     format!("{slash}{api_version}, Kind={kind}")
 }

@@ -22,6 +22,13 @@ pub(super) struct Writing<'a> {
     pub(super) now: &'a str,
 }
 
+impl Writing<'_> {
+    /// The time of its entry. A kube-apiserver forgets that of a scale.
+    fn time(&self) -> Option<String> {
+        (self.owner.subresource != "scale").then(|| self.now.to_owned())
+    }
+}
+
 /// A field that somebody else owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conflict {
@@ -97,8 +104,7 @@ pub(super) fn update(
     let Some((_, changed)) = comparisons.of(&writing.owner.api_version)? else { return Ok(entries) };
     let own = changed.difference(&STRIPPED);
     if !own.is_empty() {
-        // A kube-apiserver forgets the time of a scale.
-        let time = (writing.owner.subresource != "scale").then(|| writing.now.to_owned());
+        let time = writing.time();
         match entries.iter_mut().find(|entry| entry.owner.is(&writing.owner)) {
             Some(entry) => {
                 let set = std::mem::take(&mut entry.set);
@@ -153,7 +159,7 @@ pub(super) fn apply(
         } else {
             entry.changed(set);
             if object.is_some() {
-                entry.touched(Some(writing.now.to_owned()));
+                entry.touched(writing.time());
             }
         }
     }

@@ -56,7 +56,7 @@ fn created(call: &Call, config: &Value, dry_run: bool) -> Result<std::sync::Arc<
 }
 
 /// The object that a configuration makes of the current one.
-fn applied(call: &Call, config: &Value, current: &Stored) -> Result<Sent, Failure> {
+pub(super) fn applied(call: &Call, config: &Value, current: &Stored) -> Result<Sent, Failure> {
     let stored = current.document_as(&call.kind);
     let live = call.shown_version(&stored);
     let document = fields::apply(call, Some(&live), config)?;

@@ -25,16 +25,7 @@ pub(super) enum Patch {
 }
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
-    if !accepted(&call).contains(&call.media_type.as_str()) {
-        return Err(match call.kind.custom {
-            true => Failure::unsupported_media_type(&accepted(&call)),
-            false => Failure::unknown_media_type(),
-        });
-    }
-    let is_apply = call.media_type == apply::MEDIA_TYPE;
-    apply::check_options(&call, is_apply)?;
-    fields::check_manager(&call.options.field_manager, "PatchOptions")?;
-    if is_apply {
+    if is_apply(&call)? {
         return apply::run(call);
     }
     let dry_run = call.options.is_dry_run("PatchOptions")?;
@@ -42,6 +33,20 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let notes = admit::notes_of_patch(&call);
     let object = write::update(&call, dry_run, |current| patched(&call, &patch, &notes, current))?;
     call.shown(StatusCode::OK, &object)
+}
+
+/// Whether it is a configuration to apply. Refuses what no patch may ask for.
+pub(super) fn is_apply(call: &Call) -> Result<bool, Failure> {
+    if !accepted(call).contains(&call.media_type.as_str()) {
+        return Err(match call.kind.custom {
+            true => Failure::unsupported_media_type(&accepted(call)),
+            false => Failure::unknown_media_type(),
+        });
+    }
+    let is_apply = call.media_type == apply::MEDIA_TYPE;
+    apply::check_options(call, is_apply)?;
+    fields::check_manager(&call.options.field_manager, "PatchOptions")?;
+    Ok(is_apply)
 }
 
 impl Patch {

@@ -7,9 +7,10 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Call, admit, patch, update, write};
+use super::{Call, admit, apply, patch, update, write};
 use crate::crds::{self, ScalePaths};
 use crate::failure::{Cause, Failure};
+use crate::fields;
 use crate::http::accept::Representation;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent, json_type};
@@ -94,7 +95,13 @@ pub(crate) fn put(call: Call) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
+    let is_apply = patch::is_apply(&call)?;
     let dry_run = call.options.is_dry_run("PatchOptions")?;
+    if is_apply {
+        let config = config(&call)?;
+        let object = write::update(&call, dry_run, |current| apply::applied(&call, &config, current))?;
+        return shown(&call, &object);
+    }
     let patch = patch::Patch::of_scale(&call)?;
     let object = write::update(&call, dry_run, |current| {
         let scale = Scale::of(&call, current)?;
@@ -109,6 +116,50 @@ pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
         scaled(&call, current, &wanted)
     })?;
     shown(&call, &object)
+}
+
+/// The configuration of the object for which a configuration of its `Scale` stands.
+fn config(call: &Call) -> Result<Value, Failure> {
+    let scale = fields::object_of(&call.body)?;
+    let text = |pointer: &str| scale.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+    if (api_version, kind) != (API_VERSION, "Scale") {
+        return Err(Failure::bad_request(format!("invalid object type: {}", fields::shown_type(api_version, kind))));
+    }
+    let wanted = Wanted::of(&scale).map_err(Failure::bad_request)?;
+    let mut metadata = json!({"name": call.name()});
+    if let Some(namespace) = &call.namespace {
+        metadata["namespace"] = namespace.as_str().into();
+    }
+    if !wanted.resource_version.is_empty() {
+        metadata["resourceVersion"] = wanted.resource_version.as_str().into();
+    }
+    // It may leave its own place out.
+    if scale.pointer("/metadata/name").is_some() {
+        check_place(call, &scale)?;
+    }
+    let mut config = Map::new();
+    config.insert("apiVersion".to_owned(), call.version().api_version.as_str().into());
+    config.insert("kind".to_owned(), call.kind.kind.as_str().into());
+    config.insert("metadata".to_owned(), metadata);
+    if scale.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()) {
+        check_replicas(call, &wanted)?;
+        set(&mut config, place(call), wanted.replicas);
+    }
+    Ok(Value::Object(config))
+}
+
+fn check_replicas(call: &Call, wanted: &Wanted) -> Result<(), Failure> {
+    if call.kind.custom || wanted.replicas >= 0 {
+        return Ok(());
+    }
+    let cause = Cause::invalid("spec.replicas", wanted.replicas, "must be greater than or equal to 0");
+    Err(Failure::invalid("Scale", "autoscaling", call.name(), vec![cause]))
+}
+
+/// Where an object says how many there are to be.
+fn place(call: &Call) -> &str {
+    paths(call).map_or(".spec.replicas", |paths| paths.spec_replicas_path.as_str())
 }
 
 impl Scale {
@@ -196,15 +247,11 @@ impl Wanted {
 
 /// The object with another number of replicas.
 fn scaled(call: &Call, current: &Stored, wanted: &Wanted) -> Result<Sent, Failure> {
-    if !call.kind.custom && wanted.replicas < 0 {
-        let cause = Cause::invalid("spec.replicas", wanted.replicas, "must be greater than or equal to 0");
-        return Err(Failure::invalid("Scale", "autoscaling", call.name(), vec![cause]));
-    }
+    check_replicas(call, wanted)?;
     let bytes = current.in_version(&call.kind, call.version());
     let tree: Value = serde_json::from_slice(&bytes).map_err(|_| Failure::internal("a stored object is bad"))?;
     let mut document = Document::new(tree).unwrap_or_default();
-    let path = paths(call).map_or(".spec.replicas", |paths| paths.spec_replicas_path.as_str());
-    set(document.map_mut(), path, wanted.replicas);
+    set(document.map_mut(), place(call), wanted.replicas);
     if !wanted.uid.is_empty() {
         document.set_meta("uid", wanted.uid.clone());
     }

@@ -240,3 +240,35 @@ async fn who_scales_owns_the_replicas_and_nobody_knows_since_when() {
         "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"});
     assert_eq!(scaled["metadata"]["managedFields"][0], expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_can_be_applied() {
+    let server = server();
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
+    server.post(&format!("{deployments}?fieldManager=maker"), deployment).await.ok();
+    let path = format!("{deployments}/d/scale");
+    let scale = |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}});
+
+    assert_eq!(apply(&server, &path, "x", scale(3)).await.failure().0, 409);
+    let applied = server.patch(&format!("{path}?fieldManager=x&force=true"), APPLY, scale(3)).await.ok();
+    assert_eq!((&applied["kind"], &applied["spec"]), (&json!("Scale"), &json!({"replicas": 3})));
+    let managed = server.get(&format!("{deployments}/d")).await.ok()["metadata"]["managedFields"].take();
+    let expected = json!({"manager": "x", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"});
+    assert_eq!(managed[0], expected);
+    let conflict = apply(&server, &path, "y", scale(4)).await.failure();
+    let text = "Apply failed with 1 conflict: conflict with \"x\" with subresource \"scale\": .spec.replicas";
+    assert_eq!((conflict.0, conflict.2.as_str()), (409, text));
+
+    assert_eq!(apply(&server, &path, "x", scale(-3)).await.failure().0, 422);
+    let mut other = scale(3);
+    other["metadata"] = json!({"name": "other"});
+    assert_eq!(apply(&server, &path, "x", other).await.failure().0, 400);
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 3}});
+    let failure = apply(&server, &path, "x", deployment).await.failure();
+    assert_eq!((failure.0, failure.2.as_str()), (400, "invalid object type: apps/v1, Kind=Deployment"));
+    assert_eq!(apply(&server, &format!("{deployments}/absent/scale"), "x", scale(3)).await.failure().0, 404);
+}
