@@ -250,7 +250,8 @@ async fn a_scale_can_be_applied() {
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
     server.post(&format!("{deployments}?fieldManager=maker"), deployment).await.ok();
     let path = format!("{deployments}/d/scale");
-    let scale = |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}});
+    let scale =
+        |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}});
 
     assert_eq!(apply(&server, &path, "x", scale(3)).await.failure().0, 409);
     let applied = server.patch(&format!("{path}?fieldManager=x&force=true"), APPLY, scale(3)).await.ok();
