@@ -3,11 +3,12 @@
 //! Counterpart: `k8s.io/kube-openapi/pkg/validation/validate`, whose parts run in the same order here: the type, what
 //! combines schemas, then what texts, numbers, lists, enumerations and maps are checked for.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
-use super::formats;
+use super::numbers::is_json_integer;
 use super::path::Path;
-use super::props::{Additional, ListType, Props, Type};
+use super::props::{Additional, ListType, Props};
+use super::{formats, numbers};
 use crate::defaults::{CAUSES, SHOWN_VALUE, VALIDATION_STEPS};
 use crate::failure::Cause;
 use crate::validation::quoted;
@@ -46,7 +47,7 @@ impl Outcome {
 
     /// A sentence that belongs to no field.
     fn say(&mut self, text: String) {
-        self.push(Cause::invalid("<nil>", "\"\"", text));
+        self.push(nowhere(text));
     }
 }
 
@@ -101,7 +102,7 @@ impl Checker {
                 outcome.fits += 1;
             }
             Value::Number(number) => {
-                outcome.merge(numeric(number, props, path));
+                outcome.causes.extend(numbers::check(number, props, path));
                 outcome.fits += 2;
             }
             Value::Array(values) => {
@@ -269,7 +270,7 @@ impl Checker {
         self.spend(props.properties.len() / 16);
         for name in limits.required.iter().filter(|name| !map.contains_key(&***name)).take(CAUSES) {
             let field = path.field(name).to_string();
-            outcome.push(Cause::new("FieldValueRequired", &field, "Required value".to_owned()));
+            outcome.push(Cause::required(&field, ""));
         }
         outcome
     }
@@ -370,81 +371,6 @@ fn format(text: &str, props: &Props, path: &Path<'_>) -> Outcome {
     outcome
 }
 
-fn numeric(number: &Number, props: &Props, path: &Path<'_>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let limits = &props.limits;
-    let kind = props.kind.filter(|_| !props.int_or_string || props.kind.is_some());
-    let format = props.format.as_deref().unwrap_or_default();
-    let mut in_range = |number: f64, integer: Option<i64>, what: &str| {
-        let fits = match (kind, format) {
-            (Some(Type::Integer), "int32") => integer.is_some_and(|number| i32::try_from(number).is_ok()),
-            (Some(Type::Integer), _) => integer.is_some(),
-            (_, "float" | "float32") => number.abs() <= f64::from(f32::MAX),
-            _ => true,
-        };
-        if !fits {
-            let kind = kind.map_or("", Type::name);
-            let form =
-                if format.is_empty() { " (default format)".to_owned() } else { format!(" with format {format}") };
-            outcome.say(format!("{what} value must be of type {kind}{form} in {path}"));
-        }
-        fits
-    };
-    let value = number.as_f64().unwrap_or_default();
-    // In Go, what is compared with a whole number is made one first.
-    let whole = number.as_i64();
-    let as_integer = |number: f64| is_whole(number).then_some(number as i64);
-    in_range(value, whole.or_else(|| as_integer(value).filter(|_| value.abs() < 9.0e18)), "Checked");
-    let mut wrong = Vec::new();
-    if let Some(factor) = limits.multiple_of {
-        let fits = in_range(factor, as_integer(factor), "MultipleOf");
-        let is_multiple = match whole.filter(|_| fits && factor.abs() >= 1.0) {
-            Some(whole) => whole.checked_rem(factor as i64) == Some(0),
-            None => is_json_integer(if factor < 1.0 { 1.0 / factor * value } else { value / factor }),
-        };
-        if factor < 0.0 {
-            let text = format!("factor MultipleOf declared for {path} must be positive: {}", shown(factor));
-            wrong.push(invalid(path, shown(factor), text));
-        } else if !is_multiple {
-            let factor = shown(factor);
-            wrong.push(invalid(path, number, format!("{path} in body should be a multiple of {factor}")));
-        }
-    }
-    let bounds = [
-        (limits.minimum, limits.exclusive_minimum, "Minimum boundary", "greater", std::cmp::Ordering::Greater),
-        (limits.maximum, limits.exclusive_maximum, "Maximum boundary", "less", std::cmp::Ordering::Less),
-    ];
-    for (bound, exclusive, what, word, right) in bounds {
-        let Some(bound) = bound else { continue };
-        let fits = in_range(bound, as_integer(bound), what);
-        let (order, bound) = match whole.filter(|_| fits) {
-            Some(whole) => (Some(whole.cmp(&(bound as i64))), (bound as i64).to_string()),
-            None => (value.partial_cmp(&bound), shown(bound)),
-        };
-        let holds = order == Some(right) || (order == Some(std::cmp::Ordering::Equal) && !exclusive);
-        if !holds {
-            let or_equal = if exclusive { "" } else { " or equal to" };
-            wrong.push(invalid(path, number, format!("{path} in body should be {word} than{or_equal} {bound}")));
-        }
-    }
-    outcome.causes.extend(wrong);
-    outcome
-}
-
-/// A number as Go shows it.
-fn shown(number: f64) -> String {
-    if is_whole(number) && number.abs() < 1e21 { format!("{number:.0}") } else { number.to_string() }
-}
-
-fn is_whole(number: f64) -> bool {
-    number.is_finite() && number.fract() == 0.0
-}
-
-/// Whether a number is whole, and so small that all whole numbers around it can be told apart.
-fn is_json_integer(number: f64) -> bool {
-    is_whole(number) && number.abs() < 9_007_199_254_740_992.0
-}
-
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -473,7 +399,12 @@ pub(super) fn clipped(text: &str) -> String {
     }
 }
 
-fn invalid(path: &Path<'_>, value: impl std::fmt::Display, text: String) -> Cause {
+/// A complaint that belongs to no field.
+pub(super) fn nowhere(text: String) -> Cause {
+    Cause::invalid("<nil>", "\"\"", text)
+}
+
+pub(super) fn invalid(path: &Path<'_>, value: impl std::fmt::Display, text: String) -> Cause {
     Cause::invalid(&path.to_string(), value, text)
 }
 

@@ -66,7 +66,7 @@ fn check_object(object: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let required = |field: &str| {
         let field = path.field(field).to_string();
-        Cause::new("FieldValueRequired", &field, "Required value".to_owned())
+        Cause::required(&field, "")
     };
     match text("apiVersion") {
         "" => causes.push(required("apiVersion")),

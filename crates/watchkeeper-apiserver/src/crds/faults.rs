@@ -8,17 +8,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::check::clipped;
-use super::definition::{ColumnSpec, Definition, Names, ScalePaths, SelectableField, Subresources, VersionSpec};
-use super::openapi;
+use super::definition::{Definition, Names, VersionSpec};
 use super::path::Path;
-use super::schema_view::SchemaView;
+use super::{openapi, served_faults};
+use crate::defaults::CAUSES;
 use crate::failure::Cause;
 use crate::validation::{dns_1035_label, quoted, subdomain};
-
-const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
-const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
-/// How many fields objects may be selected by.
-const SELECTABLE_FIELDS: usize = 8;
 
 /// What is wrong with a definition, given what it was. `object` is the same as a tree.
 pub(crate) fn faults(definition: &Definition, object: &Value, old: Option<&Definition>) -> Vec<Cause> {
@@ -51,6 +46,7 @@ pub(crate) fn faults(definition: &Definition, object: &Value, old: Option<&Defin
         faults.immutable(definition, old);
     }
     faults.status(definition, old.is_none());
+    faults.causes.truncate(CAUSES);
     faults.causes
 }
 
@@ -114,13 +110,14 @@ impl Faults {
                 self.schema(version, &format!("{at}.schema.openAPIV3Schema"));
             }
             if !shared.subresources {
-                self.subresources(version.subresources.as_ref(), &format!("{at}.subresources"));
+                self.add(served_faults::subresources(version.subresources.as_ref(), &format!("{at}.subresources")));
             }
             if !shared.columns {
-                self.columns(&version.additional_printer_columns, &format!("{at}.additionalPrinterColumns"));
+                let at = format!("{at}.additionalPrinterColumns");
+                self.add(served_faults::columns(&version.additional_printer_columns, &at));
             }
             if !shared.selectable {
-                self.selectable(version, &format!("{at}.selectableFields"));
+                self.add(served_faults::selectable(version, &format!("{at}.selectableFields")));
             }
         }
         let shown = || shown_versions(versions, object, shared);
@@ -149,13 +146,13 @@ impl Faults {
             }
         }
         if self.shared.subresources {
-            self.subresources(first.subresources.as_ref(), "spec.subresources");
+            self.add(served_faults::subresources(first.subresources.as_ref(), "spec.subresources"));
         }
         if self.shared.columns {
-            self.columns(&first.additional_printer_columns, "spec.additionalPrinterColumns");
+            self.add(served_faults::columns(&first.additional_printer_columns, "spec.additionalPrinterColumns"));
         }
         if self.shared.selectable {
-            self.selectable(first, "spec.selectableFields");
+            self.add(served_faults::selectable(first, "spec.selectableFields"));
         }
     }
 
@@ -233,93 +230,6 @@ impl Faults {
         }
     }
 
-    fn subresources(&mut self, subresources: Option<&Subresources>, at: &str) {
-        let Some(scale) = subresources.and_then(|subresources| subresources.scale.as_ref()) else { return };
-        let ScalePaths { spec_replicas_path, status_replicas_path, label_selector_path } = scale;
-        let at = |field: &str| format!("{at}.scale.{field}");
-        for (field, path, under) in
-            [("specReplicasPath", spec_replicas_path, ".spec"), ("statusReplicasPath", status_replicas_path, ".status")]
-        {
-            match path.as_str() {
-                "" => self.required(&at(field)),
-                path if !is_simple(path) => self.invalid(&at(field), quoted(path), SIMPLE),
-                path if !path.starts_with(&format!("{under}.")) => {
-                    self.invalid(&at(field), quoted(path), format!("should be a json path under {under}"));
-                }
-                _ => {}
-            }
-        }
-        if let Some(path) = label_selector_path.as_deref().filter(|path| !path.is_empty()) {
-            let field = at("labelSelectorPath");
-            if !is_simple(path) {
-                self.invalid(&field, quoted(path), SIMPLE);
-            } else if !path.starts_with(".spec.") && !path.starts_with(".status.") {
-                self.invalid(&field, quoted(path), "should be a json path under either .spec or .status");
-            }
-        }
-    }
-
-    fn columns(&mut self, columns: &[ColumnSpec], at: &str) {
-        for (i, column) in columns.iter().enumerate() {
-            let at = |field: &str| format!("{at}[{i}].{field}");
-            if column.name.is_empty() {
-                self.required(&at("name"));
-            }
-            let types = format!("must be one of {COLUMN_TYPES}");
-            match column.kind.as_str() {
-                "" => self.causes.push(Cause::required(&at("type"), &types)),
-                kind if !COLUMN_TYPES.split(',').any(|known| known == kind) => {
-                    self.invalid(&at("type"), quoted(kind), types);
-                }
-                _ => {}
-            }
-            if !column.format.is_empty() && !COLUMN_FORMATS.split(',').any(|known| known == column.format) {
-                let text = format!("must be one of {COLUMN_FORMATS}");
-                self.invalid(&at("format"), quoted(&column.format), text);
-            }
-            match column.json_path.as_str() {
-                "" => self.required(&at("JSONPath")),
-                path if !is_simple(path) => self.invalid(&at("JSONPath"), quoted(path), SIMPLE),
-                _ => {}
-            }
-        }
-    }
-
-    fn selectable(&mut self, version: &VersionSpec, at: &str) {
-        let fields: &[SelectableField] = &version.selectable_fields;
-        let Some(schema) = schema_of(version) else { return };
-        let mut seen = BTreeSet::new();
-        for (i, SelectableField { json_path: path }) in fields.iter().enumerate() {
-            let at = format!("{at}[{i}].jsonPath");
-            if path.is_empty() {
-                self.required(&at);
-                continue;
-            }
-            let found = match field_schema(path, SchemaView(schema)) {
-                Ok(found) => found,
-                Err(text) => {
-                    self.invalid(&at, quoted(path), format!("is an invalid path: {text}"));
-                    continue;
-                }
-            };
-            if path.starts_with(".metadata") {
-                self.invalid(&at, quoted(path), "must not point to fields in metadata");
-            }
-            if !matches!(found.kind(), "string" | "boolean" | "integer") {
-                let text = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
-                            formats are allowed.";
-                self.invalid(&at, quoted(path), text);
-            }
-            if !seen.insert(path.as_str()) {
-                self.causes.push(Cause::duplicate(&at, quoted(path)));
-            }
-        }
-        if seen.len() > SELECTABLE_FIELDS {
-            let message = format!("Too many: {}: must have at most {SELECTABLE_FIELDS} items", seen.len());
-            self.causes.push(Cause::new("FieldValueTooMany", at, message));
-        }
-    }
-
     fn conversion(&mut self, conversion: Option<&Value>) {
         let Some(conversion) = conversion.filter(|conversion| conversion.is_object()) else { return };
         let at = |field: &str| format!("spec.conversion.{field}");
@@ -389,8 +299,12 @@ impl Faults {
         }
     }
 
+    fn add(&mut self, causes: Vec<Cause>) {
+        self.causes.extend(causes);
+    }
+
     fn required(&mut self, field: &str) {
-        self.causes.push(Cause::new("FieldValueRequired", field, "Required value".to_owned()));
+        self.causes.push(Cause::required(field, ""));
     }
 
     fn invalid(&mut self, field: &str, value: impl std::fmt::Display, text: impl std::fmt::Display) {
@@ -398,28 +312,12 @@ impl Faults {
     }
 }
 
-const SIMPLE: &str = "must be a simple json path starting with .";
-
-fn is_simple(path: &str) -> bool {
-    path.starts_with('.')
-}
-
-fn schema_of(version: &VersionSpec) -> Option<&Value> {
+pub(super) fn schema_of(version: &VersionSpec) -> Option<&Value> {
     version.schema.as_ref()?.schema.as_ref()
 }
 
 fn has_status(version: &VersionSpec) -> bool {
     version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some())
-}
-
-/// The schema of the field at a path: `.spec.colour`.
-fn field_schema<'a>(path: &str, schema: SchemaView<'a>) -> Result<SchemaView<'a>, String> {
-    let Some(names) = path.strip_prefix('.') else { return Err(format!("expected [ or . but got: {path}")) };
-    let mut found = schema;
-    for name in names.split('.') {
-        found = found.property(name).ok_or("does not refer to a valid field")?;
-    }
-    Ok(found)
 }
 
 /// Versions as a kube-apiserver shows them: its own types, without what stands above them.

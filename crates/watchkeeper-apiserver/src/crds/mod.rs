@@ -24,10 +24,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - `definition`: what a definition says; `prepare`: what it leaves to the server; `faults`, `openapi` and `structural`:
-//!   what is wrong with it.
+//! - `definition`: what a definition says; `prepare`: what it leaves to the server; `faults`, `served_faults`, `openapi` and
+//!   `structural`: what is wrong with it.
 //! - `names`: which names it gets; `life`: how it becomes a kind, and how that ends.
-//! - `props`: a schema that is ready to be used; `check`, `formats`, `pattern`, `lists` and `embedded`: whether a value fits
+//! - `props`: a schema that is ready to be used; `check`, `numbers`, `formats`, `pattern`, `lists` and `embedded`: whether a value fits
 //!   it; `fill` and `prune`: what a value gets, and what it loses.
 //! - `objects`: all of that for the object of a request.
 //!
@@ -43,6 +43,7 @@ mod hash;
 mod life;
 mod lists;
 mod names;
+mod numbers;
 pub(crate) mod objects;
 mod openapi;
 mod path;
@@ -51,6 +52,7 @@ mod prepare;
 mod props;
 mod prune;
 mod schema_view;
+mod served_faults;
 mod structural;
 
 use serde_json::Value;
