@@ -5,7 +5,7 @@ use crate::figures::{Figures, Measured};
 use crate::plan::{MOST_PODS, OURS_TEN_HANDLERS, PODS, Peer, SIZES, ours};
 use crate::results::{Better, Results};
 use crate::rows::Unit;
-use crate::tables::{bytes_for_each, relist_for_each, sync_for_each};
+use crate::tables::{relist_cpu_for_each, sync_for_each};
 
 /// A value and the most that it may be.
 pub(crate) struct Bound {
@@ -46,20 +46,34 @@ pub(crate) fn bounds(results: &Results) -> Vec<Bound> {
             unit: Some(Unit::Seconds),
         },
     ];
-    let growth: [(&str, Compute); 4] = [
+    let sizes: Vec<u32> = SIZES.into_iter().filter(|size| *size >= 10_000).collect();
+    let growth: [(&str, Compute); 3] = [
         ("time to sync for each pod", sync_for_each),
-        ("resident bytes for each pod", bytes_for_each),
         ("CPU per event", |figures| figures.get("events.cpu_us")),
-        ("relist for each pod", relist_for_each),
+        // Not its time: every client waits before it lists again, for as long as chance says.
+        ("CPU of a relist for each pod", relist_cpu_for_each),
     ];
     bounds.extend(growth.map(|(title, compute)| {
-        let sizes = SIZES.into_iter().filter(|size| *size >= 10_000);
-        let at_sizes: Option<Vec<f64>> =
-            sizes.map(|size| Some(results.computed(&ours(size), compute)?.median)).collect();
-        let evenness = at_sizes.and_then(Measured::of).map(|all| all.most / all.least);
-        factor(&format!("{title}, greatest over least, 10,000 to 1,000,000 pods"), evenness, EVEN)
+        let at_sizes = sizes.iter().map(|size| Some(results.computed(&ours(*size), compute)?.median));
+        factor(&even(title), greatest_over_least(at_sizes), EVEN)
     }));
+    // What does not grow, dictionaries and what makes them, would hide what does.
+    let steps = sizes.windows(2).map(|step| {
+        let grown = |size| median(ours(size), "sync.rss_after");
+        Some((grown(step[1])? - grown(step[0])?) / f64::from(step[1] - step[0]))
+    });
+    bounds.push(factor(&even("resident bytes for each further pod"), greatest_over_least(steps), EVEN));
     bounds
+}
+
+fn even(title: &str) -> String {
+    format!("{title}, greatest over least, 10,000 to 1,000,000 pods")
+}
+
+/// None if one of them is not known.
+fn greatest_over_least(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let all = Measured::of(values.collect::<Option<Vec<f64>>>()?)?;
+    Some(all.most / all.least)
 }
 
 impl Bound {

@@ -57,7 +57,7 @@ const fn column(title: &'static str, unit: Unit, value: fn(&Figures) -> Option<f
 }
 
 /// Bytes that an object takes of what the process has grown by.
-pub(crate) fn bytes_for_each(figures: &Figures) -> Option<f64> {
+fn bytes_for_each(figures: &Figures) -> Option<f64> {
     Some((figures.get("sync.rss_after")? - figures.get("sync.rss_base")?) / figures.get("sync.objects")?)
 }
 
@@ -66,9 +66,9 @@ pub(crate) fn sync_for_each(figures: &Figures) -> Option<f64> {
     Some(figures.get("sync.wall_s")? * 1e6 / figures.get("sync.objects")?)
 }
 
-/// Microseconds of a relist for each object.
-pub(crate) fn relist_for_each(figures: &Figures) -> Option<f64> {
-    Some(figures.get("relist.wall_s")? * 1e6 / figures.get("sync.objects")?)
+/// Microseconds of CPU of a relist for each object.
+pub(crate) fn relist_cpu_for_each(figures: &Figures) -> Option<f64> {
+    Some(figures.get("relist.cpu_s")? * 1e6 / figures.get("sync.objects")?)
 }
 
 const SYNC: &[Column] = &[
@@ -126,7 +126,7 @@ const GROWTH: &[Column] = &[
     column("resident after", Unit::Bytes, |figures| figures.get("sync.rss_after")),
     column("for each pod", Unit::KiloBytes, bytes_for_each),
     column("CPU per event", Unit::Microseconds, |figures| figures.get("events.cpu_us")),
-    column("relist for each pod", Unit::Microseconds, relist_for_each),
+    column("CPU of a relist for each pod", Unit::Microseconds, relist_cpu_for_each),
 ];
 
 /// All tables. `pods` is the size that most of them are about.

@@ -5,16 +5,18 @@
 //! since each of them may be gone before it is. Rung, each looks again. The lock is never held while somebody waits, and no
 //! item is dropped under it.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
+use hashbrown::DefaultHashBuilder;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::item::Item;
 use super::state::{Due, Nanos, State, Taken};
+use super::table::Added;
 use super::{AddOptions, ShutDown};
 use crate::metrics::{QueueMetrics, QueueSample, QueueState};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, step};
@@ -29,6 +31,7 @@ pub(super) struct Core<T> {
     thread_bell: Condvar,
     /// Everything has been worked on, or nobody waits for that any more.
     drained: Notify,
+    hasher: DefaultHashBuilder,
     tenant_of: Option<TenantOf<T>>,
     origin: Instant,
     pub(super) name: Box<str>,
@@ -59,6 +62,7 @@ impl<T: Eq + Hash + Clone> Core<T> {
             bell: Notify::new(),
             thread_bell: Condvar::new(),
             drained: Notify::new(),
+            hasher: DefaultHashBuilder::default(),
             tenant_of,
             origin: Instant::now(),
             name,
@@ -72,20 +76,21 @@ impl<T: Eq + Hash + Clone> Core<T> {
 
     pub(super) fn add(&self, item: T, options: AddOptions) {
         let AddOptions { priority, after, rate_limited } = options;
-        let tenant = self.tenant(&item);
-        let mut inner = self.inner();
+        // Others wait for the lock: what can be found out before it is taken is.
+        let added = Added { hash: self.hasher.hash_one(&item), tenant: self.tenant(&item), item };
         let now = self.now();
+        let mut inner = self.inner();
         let promoted = inner.state.promote(now);
         if after.is_some() {
             inner.state.count_retry();
         }
         let delay = after.unwrap_or_default();
         if delay.is_zero() {
-            let (is_new, _spare) = inner.state.add(item, priority, tenant, now);
+            let (is_new, _spare) = inner.state.add(added, priority, now);
             self.ring(inner, promoted + usize::from(is_new));
         } else {
             let due = Due { at: now.saturating_add(nanos(delay)), is_retry: rate_limited };
-            let (is_earliest, _spare) = inner.state.add_at(item, priority, tenant, due);
+            let (is_earliest, _spare) = inner.state.add_at(added, priority, due);
             self.ring(inner, promoted);
             if is_earliest {
                 self.ring_all();

@@ -65,10 +65,11 @@ impl Ready {
         self.len
     }
 
-    /// An item has become ready at this time, which is not before that of any other, with the same ticket for its place and its
-    /// age.
+    /// An item has become ready at this time, with the same ticket for its place and its age. Who looked at the clock first need
+    /// not come first: it counts as no older than the one before it.
     pub(super) fn push(&mut self, ticket: Ticket, priority: i32, tenant: u64, since: u64, holder: &impl Holder) {
         self.len += 1;
+        let since = self.ages.back().map_or(since, |(before, _)| since.max(*before));
         self.ages.push_back((since, ticket));
         self.place(ticket, priority, tenant);
         self.sweep(holder);

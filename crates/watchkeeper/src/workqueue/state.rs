@@ -13,12 +13,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hash::Hash;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::ready::{Ready, Ticket};
-use super::table::Table;
+use super::table::{Added, Table};
 use crate::metrics::QueueSample;
 
 /// A point in time: nanoseconds since the queue was made.
@@ -58,7 +57,7 @@ pub(super) struct Taken<T> {
     pub(super) began: Nanos,
 }
 
-impl<T: Eq + Hash + Clone> State<T> {
+impl<T: Eq + Clone> State<T> {
     pub(super) fn new(max_age: Nanos, fair: bool) -> Self {
         Self {
             table: Table::new(),
@@ -75,20 +74,20 @@ impl<T: Eq + Hash + Clone> State<T> {
     }
 
     /// Adds an item now. Says whether there is one more that can be taken, and gives back what is to be dropped.
-    pub(super) fn add(&mut self, item: T, priority: i32, tenant: u64, now: Nanos) -> (bool, Option<T>) {
+    pub(super) fn add(&mut self, added: Added<T>, priority: i32, now: Nanos) -> (bool, Option<T>) {
         if self.shutting_down {
-            return (false, Some(item));
+            return (false, Some(added.item));
         }
-        let (at, spare) = self.table.place_of(item, tenant);
+        let (at, spare) = self.table.place_of(added);
         (at.is_some_and(|at| self.mark(at, priority, now)), spare)
     }
 
     /// Adds an item at a given time. Says whether that is before all others, and gives back what is to be dropped.
-    pub(super) fn add_at(&mut self, item: T, priority: i32, tenant: u64, due: Due) -> (bool, Option<T>) {
+    pub(super) fn add_at(&mut self, added: Added<T>, priority: i32, due: Due) -> (bool, Option<T>) {
         if self.shutting_down {
-            return (false, Some(item));
+            return (false, Some(added.item));
         }
-        let (at, spare) = self.table.place_of(item, tenant);
+        let (at, spare) = self.table.place_of(added);
         (at.is_some_and(|at| self.wait(at, priority, due)), spare)
     }
 

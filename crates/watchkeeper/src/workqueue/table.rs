@@ -3,12 +3,19 @@
 //! Each item is kept once, in a place that has a number; a table of those numbers finds it by its hash. Queues and heaps hold
 //! numbers. A million items that wait take a million places, and nothing of an item twice.
 
-use std::hash::{BuildHasher as _, Hash};
 use std::num::NonZeroU32;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::HashTable;
 
 use super::ready::{Holder, Ticket};
+
+/// An item that is added, with what was found out of it before a lock was taken.
+pub(super) struct Added<T> {
+    pub(super) item: T,
+    pub(super) hash: u64,
+    /// Whose it is, where tenants take turns.
+    pub(super) tenant: u64,
+}
 
 /// One item.
 pub(super) struct Node<T> {
@@ -50,18 +57,17 @@ pub(super) struct Table<T> {
     chunks: Vec<Vec<Option<Node<T>>>>,
     free: Vec<u32>,
     places: HashTable<u32>,
-    hasher: DefaultHashBuilder,
 }
 
-impl<T: Eq + Hash> Table<T> {
+impl<T: Eq> Table<T> {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new(), places: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Self { chunks: Vec::new(), free: Vec::new(), places: HashTable::new() }
     }
 
     /// The place of an item, which is given one if it has none; none if there is no room for another. An item that is not kept
     /// is given back, to be dropped without a lock.
-    pub(super) fn place_of(&mut self, item: T, tenant: u64) -> (Option<u32>, Option<T>) {
-        let hash = self.hasher.hash_one(&item);
+    pub(super) fn place_of(&mut self, added: Added<T>) -> (Option<u32>, Option<T>) {
+        let Added { item, hash, tenant } = added;
         let chunks = &self.chunks;
         let is_it = |at: &u32| node(chunks, *at).is_some_and(|node| node.hash == hash && node.item == item);
         if let Some(at) = self.places.find(hash, is_it) {
@@ -150,7 +156,7 @@ fn node<T>(chunks: &[Vec<Option<Node<T>>>], at: u32) -> Option<&Node<T>> {
     chunks.get(at as usize / CHUNK)?.get(at as usize % CHUNK)?.as_ref()
 }
 
-impl<T: Eq + Hash> Holder for Table<T> {
+impl<T: Eq> Holder for Table<T> {
     fn holds_place(&self, ticket: Ticket) -> bool {
         self.get(ticket.at).is_some_and(|node| node.ready == ticket.number)
     }
