@@ -17,6 +17,8 @@ use crate::verbs::Call;
 
 /// Who owned what was there before anybody applied anything.
 const BEFORE: &str = "before-first-apply";
+/// How many bytes of paths a conflict tells: each is told from the top of the object, and there may be thousands.
+const CONFLICT_BYTES: usize = 4 << 20;
 /// The manager that knows the annotation of its own applying on the client's side.
 const KUBECTL: &str = "kubectl";
 
@@ -114,7 +116,9 @@ fn apply_with(
     }) else {
         return Err(conflict(&conflicts));
     };
-    let forbidden: Vec<Conflict> = conflicts.into_iter().filter(|conflict| !allowed.has(&conflict.path)).collect();
+    let forbidden =
+        conflicts.into_iter().map(|Conflict { owner, fields }| Conflict { owner, fields: fields.difference(&allowed) });
+    let forbidden: Vec<Conflict> = forbidden.filter(|conflict| !conflict.fields.is_empty()).collect();
     if !forbidden.is_empty() {
         return Err(conflict(&forbidden));
     }
@@ -161,21 +165,28 @@ fn bare(config: &Value) -> Value {
 }
 
 fn conflict(conflicts: &[Conflict]) -> Failure {
-    let path = |conflict: &Conflict| conflict.path.iter().map(ToString::to_string).collect::<String>();
-    let causes = conflicts.iter().map(|conflict| Cause {
-        reason: "FieldManagerConflict",
-        message: format!("conflict with {}", conflict.owner.shown()),
-        field: path(conflict),
+    let mut room = CONFLICT_BYTES;
+    let told: Vec<(String, Vec<String>)> =
+        conflicts.iter().map(|conflict| (conflict.owner.shown(), conflict.fields.shown_paths(&mut room))).collect();
+    let causes = told.iter().flat_map(|(owner, paths)| {
+        paths.iter().map(move |path| Cause {
+            reason: "FieldManagerConflict",
+            message: format!("conflict with {owner}"),
+            field: path.clone(),
+        })
     });
-    let text = match conflicts {
-        [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner.shown(), path(one)),
+    let count: usize = conflicts.iter().map(|conflict| conflict.fields.len()).sum();
+    let text = match told.as_slice() {
+        [(owner, paths)] if count == 1 => {
+            format!("Apply failed with 1 conflict: conflict with {owner}: {}", paths.join(""))
+        }
         many => {
             let mut lines = Vec::new();
-            for of_one in many.chunk_by(|one, other| one.owner == other.owner) {
-                lines.extend(of_one.first().map(|first| format!("conflicts with {}:", first.owner.shown())));
-                lines.extend(of_one.iter().map(|conflict| format!("- {}", path(conflict))));
+            for (owner, paths) in many {
+                lines.push(format!("conflicts with {owner}:"));
+                lines.extend(paths.iter().map(|path| format!("- {path}")));
             }
-            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+            format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
         }
     };
     Failure::apply_conflict(text, causes.collect())

@@ -8,8 +8,9 @@ use super::element::Element;
 use super::typed::{Shape, allows, is_untyped, item_element, member, shape};
 use crate::schema::{ListKind, Scalar, Schema};
 
-/// How many faults are told.
+/// How many faults are told, and about how many bytes of them: each has its whole path.
 const FAULTS: usize = 100;
+const FAULT_BYTES: usize = 4 << 20;
 
 /// Checks a configuration; says what Go says of one that is not of its type.
 pub(super) fn check(schema: &Schema, config: &Value) -> Result<(), String> {
@@ -23,12 +24,15 @@ pub(super) fn check(schema: &Schema, config: &Value) -> Result<(), String> {
 }
 
 fn walk(schema: &Schema, value: &Value, path: &mut Vec<Element>, faults: &mut Vec<String>) {
-    if faults.len() >= FAULTS || value.is_null() || is_untyped(schema) && !value.is_object() {
+    if value.is_null() || is_untyped(schema) && !value.is_object() {
         return;
     }
     match (schema, value) {
         (Schema::Any | Schema::Map(_), Value::Object(map)) => {
             for (name, value) in map {
+                if are_enough(faults) {
+                    return;
+                }
                 path.push(Element::field(name));
                 match allows(schema, name) {
                     true => walk(member(schema, name), value, path, faults),
@@ -40,6 +44,9 @@ fn walk(schema: &Schema, value: &Value, path: &mut Vec<Element>, faults: &mut Ve
         (Schema::List(list), Value::Array(items)) => {
             let mut seen = BTreeSet::new();
             for (i, item) in items.iter().enumerate() {
+                if are_enough(faults) {
+                    return;
+                }
                 let element = match shape(schema, value) {
                     Shape::List(list) => match item_element(list, item) {
                         Ok(element) => element,
@@ -67,6 +74,10 @@ fn walk(schema: &Schema, value: &Value, path: &mut Vec<Element>, faults: &mut Ve
         (Schema::List(_), value) => faults.push(fault(path, &format!("expected list, got &{{{}}}", plain(value)))),
         (Schema::Any, _) => {}
     }
+}
+
+fn are_enough(faults: &[String]) -> bool {
+    faults.len() >= FAULTS || faults.iter().map(String::len).sum::<usize>() > FAULT_BYTES
 }
 
 fn fault(path: &[Element], text: &str) -> String {

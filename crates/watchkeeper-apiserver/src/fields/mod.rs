@@ -46,7 +46,7 @@ use entry::Entry;
 use json::Order;
 pub(crate) use track::{created, is_same_but_for_times, updated};
 
-use crate::defaults::{MANAGED_BYTES, MANAGED_DEPTH, MANAGER_NAME};
+use crate::defaults::{CAUSES, MANAGED_BYTES, MANAGED_DEPTH, MANAGER_NAME};
 use crate::failure::{Cause, Failure};
 use crate::kinds::Kind;
 use crate::schema::{Schema, SchemaRef, from_openapi, of};
@@ -130,7 +130,9 @@ pub(crate) fn check_manager(name: &str, options: &str) -> Result<(), Failure> {
     if name.len() > MANAGER_NAME {
         causes.push(Cause::too_long("fieldManager", MANAGER_NAME));
     }
-    for (i, c) in name.char_indices().filter(|(_, c)| !is_printable(*c)) {
+    // Each complaint shows the whole name.
+    let most = if causes.is_empty() { CAUSES } else { 1 };
+    for (i, c) in name.char_indices().filter(|(_, c)| !is_printable(*c)).take(most) {
         let text = format!("invalid character U+{:04X} (at position {i})", u32::from(c));
         causes.push(Cause::invalid("fieldManager", crate::validation::quoted(name), text));
     }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::collect::fields;
 use super::compare::Comparison;
-use super::element::Element;
 use super::entry::{Entry, Owner, cap};
 use super::merge::merged;
 use super::remove::without;
@@ -29,11 +28,11 @@ impl Writing<'_> {
     }
 }
 
-/// A field that somebody else owns.
+/// Fields that somebody else owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) owner: Owner,
-    pub(super) path: Vec<Element>,
+    pub(super) fields: Set,
 }
 
 /// What applying a configuration has led to.
@@ -207,8 +206,10 @@ fn conflicts(entries: &[Entry], comparisons: &mut Comparisons<'_>, but: &Owner) 
     let mut conflicts = Vec::new();
     for entry in others {
         let Some((_, changed)) = comparisons.of(&entry.owner.api_version)? else { continue };
-        let paths = entry.set.intersection(changed).paths();
-        conflicts.extend(paths.into_iter().map(|path| Conflict { owner: entry.owner.clone(), path }));
+        let fields = entry.set.intersection(changed);
+        if !fields.is_empty() {
+            conflicts.push(Conflict { owner: entry.owner.clone(), fields });
+        }
     }
     Ok(conflicts)
 }

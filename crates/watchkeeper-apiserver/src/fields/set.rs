@@ -82,15 +82,6 @@ impl Set {
         self.nodes.get(found.ok()?)
     }
 
-    /// Whether a path is a member.
-    pub(super) fn has(&self, path: &[Element]) -> bool {
-        match path {
-            [] => false,
-            [last] => self.node(last).is_some_and(|node| node.member),
-            [first, rest @ ..] => self.node(first).is_some_and(|node| node.children.has(rest)),
-        }
-    }
-
     /// Paths of either set.
     pub(crate) fn union(self, other: Self) -> Self {
         if other.is_empty() {
@@ -173,31 +164,60 @@ impl Set {
         Self { nodes: nodes.collect() }
     }
 
-    /// All members, as paths: those of one level before those beneath it, as Go lists them.
-    pub(super) fn paths(&self) -> Vec<Vec<Element>> {
+    /// How many members it has.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.iter().map(|node| usize::from(node.member) + node.children.len()).sum()
+    }
+
+    /// All members, as messages show their paths: those of one level before those beneath it, as Go lists them. Takes
+    /// their bytes off `room`, and stops when there is none.
+    pub(super) fn shown_paths(&self, room: &mut usize) -> Vec<String> {
         let mut paths = Vec::new();
-        self.collect_paths(&mut Vec::new(), &mut paths);
+        self.collect_paths(&mut String::new(), room, &mut paths);
         paths
     }
 
-    fn collect_paths(&self, prefix: &mut Vec<Element>, paths: &mut Vec<Vec<Element>>) {
-        let members = self.nodes.iter().filter(|node| node.member);
-        paths.extend(members.map(|node| prefix.iter().chain([&node.element]).cloned().collect::<Vec<_>>()));
-        for node in &self.nodes {
-            prefix.push(node.element.clone());
-            node.children.collect_paths(prefix, paths);
-            prefix.pop();
+    fn collect_paths(&self, prefix: &mut String, room: &mut usize, paths: &mut Vec<String>) {
+        for node in self.nodes.iter().filter(|node| node.member) {
+            let path = format!("{prefix}{}", node.element);
+            *room = room.saturating_sub(path.len());
+            if *room == 0 {
+                return;
+            }
+            paths.push(path);
+        }
+        for node in self.nodes.iter().filter(|node| !node.children.is_empty()) {
+            let length = prefix.len();
+            prefix.push_str(&node.element.to_string());
+            node.children.collect_paths(prefix, room, paths);
+            prefix.truncate(length);
+            if *room == 0 {
+                return;
+            }
         }
     }
 
-    /// The nodes of this set, each with that of the other for the same step.
+    /// The nodes of this set, each with that of the other for the same step. One of a few nodes does not look at all of
+    /// thousands.
     fn paired<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Node, Option<&'a Node>)> {
-        let mut others = other.nodes.iter().peekable();
+        let mut others = other.nodes.as_slice();
         self.nodes.iter().map(move |one| {
-            while others.next_if(|other| other.element < one.element).is_some() {}
-            (one, others.next_if(|other| other.element == one.element))
+            others = others.get(count_before(others, &one.element)..).unwrap_or_default();
+            (one, others.first().filter(|other| other.element == one.element))
         })
     }
+}
+
+/// How many of sorted nodes come before a step: those of the first 1, 2, 4, 8, ... that do, and then a search.
+fn count_before(nodes: &[Node], element: &Element) -> usize {
+    let is_before = |node: &Node| node.element < *element;
+    let (mut known, mut next) = (0, 1);
+    while nodes.get(next - 1).is_some_and(is_before) {
+        known = next;
+        next *= 2;
+    }
+    let rest = nodes.get(known..nodes.len().min(next)).unwrap_or_default();
+    known + rest.partition_point(is_before)
 }
 
 /// A node, if there is anything to it.
@@ -258,10 +278,10 @@ mod tests {
         #[test]
         fn the_paths_of_a_set_are_its_members(one in paths()) {
             let set = set(&one);
-            let listed = set.paths();
-            prop_assert_eq!(listed.len(), one.len());
-            prop_assert!(listed.iter().all(|path| set.has(path)));
-            prop_assert!(!set.has(&[]));
+            prop_assert_eq!(set.len(), one.len());
+            let listed = set.shown_paths(&mut { usize::MAX });
+            let path = |path: &Vec<u8>| path.iter().map(|step| element(*step).to_string()).collect::<String>();
+            prop_assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), one.iter().map(path).collect());
             prop_assert_eq!(set.depth(), one.iter().map(Vec::len).max().unwrap_or(0));
         }
     }
@@ -269,8 +289,7 @@ mod tests {
     #[test]
     fn members_of_a_level_are_listed_before_those_beneath_it() {
         let set = Set::of_fields(&[&["a"], &["a", "b"], &["c"], &["c", "d"]]);
-        let shown: Vec<String> =
-            set.paths().iter().map(|path| path.iter().map(ToString::to_string).collect()).collect();
-        assert_eq!(shown, [".a", ".c", ".a.b", ".c.d"]);
+        assert_eq!(set.shown_paths(&mut { 100 }), [".a", ".c", ".a.b", ".c.d"]);
+        assert_eq!(set.shown_paths(&mut { 5 }), [".a", ".c"]);
     }
 }

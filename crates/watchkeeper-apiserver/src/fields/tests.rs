@@ -35,9 +35,9 @@ fn applied(
         Err(NotApplied::BadItem(bad)) => panic!("{bad}"),
         Err(NotApplied::Conflicts(conflicts)) => Err(conflicts
             .iter()
-            .map(|conflict| {
-                let path: String = conflict.path.iter().map(ToString::to_string).collect();
-                format!("{}: {path}", conflict.owner.shown())
+            .flat_map(|conflict| {
+                let paths = conflict.fields.shown_paths(&mut { usize::MAX });
+                paths.into_iter().map(|path| format!("{}: {path}", conflict.owner.shown()))
             })
             .collect()),
     }

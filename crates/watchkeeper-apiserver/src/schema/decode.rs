@@ -13,6 +13,8 @@ use crate::validation::quoted;
 
 /// More is not told of.
 const MOST_NOTES: usize = 100;
+/// How many bytes of paths are written for notes: one long key may stand before thousands that come twice.
+const NOTED_BYTES: usize = 4 << 20;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ struct Reader {
     /// The innermost struct.
     struct_name: String,
     notes: Vec<String>,
+    /// Bytes of the paths of all notes, told or not.
+    noted: usize,
     error: Option<String>,
     fatal: Option<String>,
 }
@@ -60,10 +64,14 @@ enum Step<'a> {
 
 impl Reader {
     fn note(&mut self, what: &str, key: &str) {
+        if self.notes.len() >= MOST_NOTES || self.noted > NOTED_BYTES {
+            return;
+        }
         let mut path = self.path.clone();
         push(&mut path, key);
+        self.noted += path.len();
         let note = format!("{what} field {}", quoted(&path));
-        if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
+        if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::{Call, addresses, initial, specs};
 use crate::crds::{self, objects};
 use crate::defaulting;
+use crate::defaults::DEPTH_LIMIT;
 use crate::failure::Failure;
-use crate::http::body::Sent;
+use crate::http::body::{self, Sent};
 use crate::http::options::FieldValidation;
 use crate::http::warnings::Warning;
 use crate::schema::{self, Decoded, Field, ListKind, ListSchema, MapSchema, Scalar, Schema, SchemaRef, decode};
@@ -118,6 +119,10 @@ pub(crate) fn decoded(call: &Call, sent: Sent) -> Result<Sent, Failure> {
     };
     if let Some(error) = &decoded.error {
         return Err(refused(error));
+    }
+    // What comes twice grows together, and the tree has the last of it only.
+    if !decoded.notes.is_empty() && !body::is_within_depth(&decoded.value, DEPTH_LIMIT, &mut { usize::MAX }) {
+        return Err(refused("json: exceeded max depth"));
     }
     let mut notes = decoded.notes;
     let mut sent = sent;

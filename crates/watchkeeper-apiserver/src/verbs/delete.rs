@@ -338,6 +338,6 @@ fn set_marks(document: &mut Document, time: String, grace: Option<i64>) {
     }
     // Whoever counts changes counts this one too.
     if document.generation() > 0 {
-        document.set_meta("generation", document.generation() + 1);
+        document.set_meta("generation", document.generation().wrapping_add(1));
     }
 }

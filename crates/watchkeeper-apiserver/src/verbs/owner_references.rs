@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::defaults::CAUSES;
 use crate::failure::Cause;
 use crate::storage::Document;
 use crate::validation::quoted;
@@ -17,6 +18,9 @@ pub(super) fn faults(document: &Document, causes: &mut Vec<Cause>) {
     let empty = Map::new();
     let mut controller: Option<String> = None;
     for reference in references.iter().map(|reference| reference.as_object().unwrap_or(&empty)) {
+        if causes.len() >= CAUSES {
+            return;
+        }
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
         let version = match api_version.split_once('/') {
@@ -42,16 +46,20 @@ pub(super) fn faults(document: &Document, causes: &mut Vec<Cause>) {
         }
         if reference.get("controller").and_then(Value::as_bool) == Some(true) {
             let this = format!("{kind}/{name}");
-            if let Some(other) = &controller {
-                let all: Vec<String> =
-                    references.iter().map(|reference| shown(reference.as_object().unwrap_or(&empty))).collect();
-                let text = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {other} and \
-                     {this}"
-                );
-                causes.push(Cause::invalid(FIELD, format!("[{}]", all.join(",")), text));
+            let Some(first) = &controller else {
+                controller = Some(this);
+                continue;
+            };
+            let all: Vec<String> =
+                references.iter().map(|reference| shown(reference.as_object().unwrap_or(&empty))).collect();
+            let text = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+            );
+            causes.push(Cause::invalid(FIELD, format!("[{}]", all.join(",")), text));
+            // Each complaint shows all of them.
+            if references.len() > CAUSES {
+                return;
             }
-            controller = Some(this);
         }
     }
 }

@@ -10,6 +10,7 @@ mod workloads;
 
 use serde_json::{Map, Value};
 
+use crate::defaults::CAUSES;
 use crate::failure::{Cause, Failure};
 use crate::kinds::Kind;
 use crate::storage::Document;
@@ -75,30 +76,36 @@ fn substance(document: &Document) -> Vec<(&String, &Value)> {
 struct Causes(Vec<Cause>);
 
 impl Causes {
+    fn push(&mut self, cause: Cause) {
+        if self.0.len() < CAUSES {
+            self.0.push(cause);
+        }
+    }
+
     fn required(&mut self, field: impl AsRef<str>, text: &str) {
-        self.0.push(Cause::required(field.as_ref(), text));
+        self.push(Cause::required(field.as_ref(), text));
     }
 
     fn invalid(&mut self, field: impl AsRef<str>, value: impl std::fmt::Display, text: impl std::fmt::Display) {
-        self.0.push(Cause::invalid(field.as_ref(), value, text));
+        self.push(Cause::invalid(field.as_ref(), value, text));
     }
 
     fn forbidden(&mut self, field: impl AsRef<str>, text: &str) {
-        self.0.push(Cause::forbidden(field.as_ref(), text));
+        self.push(Cause::forbidden(field.as_ref(), text));
     }
 
     fn duplicate(&mut self, field: impl AsRef<str>, value: &str) {
-        self.0.push(Cause::duplicate(field.as_ref(), quoted(value)));
+        self.push(Cause::duplicate(field.as_ref(), quoted(value)));
     }
 
     fn not_found(&mut self, field: impl AsRef<str>, value: &str) {
-        self.0.push(Cause::not_found(field.as_ref(), quoted(value)));
+        self.push(Cause::not_found(field.as_ref(), quoted(value)));
     }
 
     /// Refuses a text that is none of those that there are. One that is not there has been filled in, or is not asked for.
     fn one_of(&mut self, map: &Value, key: &str, path: &str, supported: &[&str]) {
         if let Some(value) = map.get(key).and_then(Value::as_str).filter(|value| !supported.contains(value)) {
-            self.0.push(Cause::unsupported(&format!("{path}.{key}"), quoted(value), supported));
+            self.push(Cause::unsupported(&format!("{path}.{key}"), quoted(value), supported));
         }
     }
 }
@@ -200,7 +207,7 @@ fn binding(object: &Value, causes: &mut Causes) {
     let role = object.get("roleRef").unwrap_or(&Value::Null);
     if !matches!(text(role, "kind"), "Role" | "ClusterRole") {
         let cause = Cause::unsupported("roleRef.kind", quoted(text(role, "kind")), &["Role", "ClusterRole"]);
-        causes.0.push(cause);
+        causes.push(cause);
     }
     if text(role, "name").is_empty() {
         causes.required("roleRef.name", "");

@@ -33,7 +33,7 @@ pub(super) fn controller(kind: &str, spec: &Value, causes: &mut Causes) {
             crate::validation::quoted(policy),
             &["Always"],
         );
-        causes.0.push(cause);
+        causes.push(cause);
     }
 }
 
