@@ -18,6 +18,7 @@
 //! | [`PATCH_LOOKS`] | none | 10 million values | moving deep things about costs time |
 //! | [`VALIDATION_STEPS`] | none | 20 million values | a schema may look at a value many times |
 //! | [`CAUSES`], [`SHOWN_VALUE`] | none | 100 complaints, of values with 4,096 characters | what nobody reads takes memory |
+//! | [`ANNOTATION_BYTES`] | `TotalAnnotationSizeLimitB` | 256 KiB | |
 //! | [`PATTERNS`], [`PATTERN_SIZE`] | Go's limits for each pattern | 500 patterns of a schema, 512 KiB each | compiling takes time |
 //! | [`NAME_ATTEMPTS`] | `maxNameGenerationCreateAttempts` | 8 | |
 //! | [`GENERATED_PREFIX`], [`GENERATED_SUFFIX`] | `MaxGeneratedNameLength`, `randomLength` | 58 and 5 characters | |
@@ -71,6 +72,8 @@ pub const VALIDATION_STEPS: usize = 20_000_000;
 pub const CAUSES: usize = 100;
 /// How much of a value a complaint shows.
 pub const SHOWN_VALUE: usize = 4096;
+/// The most bytes that the annotations of an object have, keys and values together.
+pub const ANNOTATION_BYTES: usize = 256 << 10;
 /// How many different patterns a schema may have.
 pub const PATTERNS: usize = 500;
 /// How large a compiled pattern may be.

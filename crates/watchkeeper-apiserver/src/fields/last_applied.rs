@@ -8,12 +8,11 @@ use super::collect::fields;
 use super::compare::Comparison;
 use super::element::json;
 use super::set::Set;
+use crate::defaults::ANNOTATION_BYTES;
 use crate::schema::Schema;
 use crate::storage::Document;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The most bytes that the annotations of an object have: `TotalAnnotationSizeLimitB`.
-const ANNOTATIONS: usize = 256 << 10;
 
 /// The fields of the last configuration that are still as it said: kubectl may change them, whoever owns them.
 pub(super) fn allowed_by_annotation(schema: &Schema, api_version: &str, live: &Value) -> Option<Set> {
@@ -51,7 +50,7 @@ pub(super) fn renew_annotation(config: &Value, document: &mut Document) {
     let text = format!("{}\n", json(&config));
     if let Some(Value::Object(annotations)) = document.metadata_mut().get_mut("annotations") {
         annotations.insert(ANNOTATION.to_owned(), text.into());
-        if size(annotations) > ANNOTATIONS {
+        if size(annotations) > ANNOTATION_BYTES {
             annotations.remove(ANNOTATION);
         }
     }

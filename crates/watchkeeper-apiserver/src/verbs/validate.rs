@@ -1,9 +1,12 @@
 //! Whether an object may be as it is. What a kube-apiserver checks in specs, this server does not.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::owner_references;
 use crate::crds;
+use crate::defaults::{ANNOTATION_BYTES, CAUSES};
 use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, NameRule, Version};
 use crate::storage::Document;
@@ -24,7 +27,12 @@ pub(crate) fn validate(
         None => names(kind, document, &mut causes),
         Some(old) => new_finalizers(old, document, &mut causes),
     }
+    if document.generation() < 0 {
+        let text = "must be greater than or equal to 0";
+        causes.push(Cause::invalid("metadata.generation", document.generation(), text));
+    }
     labels(document, &mut causes);
+    annotations(document, &mut causes);
     owner_references::faults(document, &mut causes);
     finalizers(kind, document, &mut causes);
     if crds::is_definition(kind) {
@@ -74,6 +82,22 @@ fn labels(document: &Document, causes: &mut Vec<Cause>) {
         let invalid = |text: &str, fault| Cause::invalid("metadata.labels", quoted(text), fault);
         causes.extend(label_key(key).into_iter().map(|fault| invalid(key, fault)));
         causes.extend(label_value(value).into_iter().map(|fault| invalid(value, fault)));
+        if causes.len() >= CAUSES {
+            return;
+        }
+    }
+}
+
+fn annotations(document: &Document, causes: &mut Vec<Cause>) {
+    let Some(Value::Object(annotations)) = document.metadata().get("annotations") else { return };
+    // Keys are those of labels, in any case.
+    let faults = annotations
+        .keys()
+        .flat_map(|key| label_key(&key.to_ascii_lowercase()).into_iter().map(move |fault| (key, fault)));
+    causes.extend(faults.take(CAUSES).map(|(key, fault)| Cause::invalid("metadata.annotations", quoted(key), fault)));
+    let size = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    if annotations.iter().map(size).sum::<usize>() > ANNOTATION_BYTES {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATION_BYTES));
     }
 }
 
@@ -82,6 +106,9 @@ fn finalizers(kind: &Kind, document: &Document, causes: &mut Vec<Cause>) {
     for finalizer in &finalizers {
         let invalid = |fault| Cause::invalid("metadata.finalizers", quoted(finalizer), fault);
         causes.extend(label_key(finalizer).into_iter().map(invalid));
+        if causes.len() >= CAUSES {
+            return;
+        }
     }
     if !kind.group.is_empty() {
         return;
@@ -91,6 +118,9 @@ fn finalizers(kind: &Kind, document: &Document, causes: &mut Vec<Cause>) {
             let text = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(&format!("metadata.finalizers[{i}]"), quoted(finalizer), text));
         }
+        if causes.len() >= CAUSES {
+            return;
+        }
     }
 }
 
@@ -99,8 +129,8 @@ fn new_finalizers(old: &Document, document: &Document, causes: &mut Vec<Cause>) 
     if !old.is_deleting() {
         return;
     }
-    let known = old.finalizers();
-    let new: Vec<String> = document.finalizers().iter().filter(|f| !known.contains(f)).map(|f| quoted(f)).collect();
+    let known: HashSet<&str> = old.finalizers().into_iter().collect();
+    let new: Vec<String> = document.finalizers().iter().filter(|f| !known.contains(*f)).map(|f| quoted(f)).collect();
     if !new.is_empty() {
         let text = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
