@@ -9,6 +9,8 @@ pub(crate) struct Rules {
     pub(crate) generation: bool,
     /// An update that names no version overwrites whatever is there.
     pub(crate) unconditional_update: bool,
+    /// An update of what is not there creates it.
+    pub(crate) creates_on_update: bool,
     /// A deletion answers with the object and not with a `Status`.
     pub(crate) returns_deleted: bool,
     /// A status that comes with a new object is kept, although there is a status subresource.
@@ -50,6 +52,14 @@ impl Rules {
                     | ("coordination.k8s.io" | "admissionregistration.k8s.io" | "apiregistration.k8s.io", _)
                     | ("apiextensions.k8s.io", _)
             ),
+            creates_on_update: matches!(
+                (group, plural),
+                ("", "endpoints" | "events" | "limitranges" | "services")
+                    | ("coordination.k8s.io", "leases")
+                    | ("events.k8s.io", "events")
+                    | ("node.k8s.io", "runtimeclasses")
+                    | ("rbac.authorization.k8s.io", _)
+            ),
             returns_deleted: matches!(
                 (group, plural),
                 (
@@ -82,6 +92,7 @@ impl Rules {
         Self {
             generation: true,
             unconditional_update: false,
+            creates_on_update: false,
             returns_deleted: false,
             keeps_status: false,
             name: NameRule::Subdomain,

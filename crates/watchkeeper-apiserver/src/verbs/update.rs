@@ -1,12 +1,15 @@
-//! `PUT` of an object.
+//! `PUT` of an object. Of some kinds, what is not there is created.
+
+use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::{Call, admit, write};
+use super::{Call, admit, create, write};
 use crate::failure::Failure;
 use crate::fields;
 use crate::http::answer::Answer;
-use crate::http::body;
+use crate::http::body::{self, Sent};
+use crate::storage::Stored;
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     fields::check_manager(&call.options.field_manager, "UpdateOptions")?;
@@ -14,8 +17,29 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let sent = body::object(&call.server.registry, &call.kind, call.version(), &call.media_type, &call.body)?;
     let sent = admit::decoded(&call, sent)?;
     check_name(sent.document.meta("name"), call.name())?;
-    let object = write::update(&call, dry_run, |_| Ok(sent.clone()))?;
-    call.shown(StatusCode::OK, &object)
+    loop {
+        match write::update(&call, dry_run, |_| Ok(sent.clone())) {
+            Err(failure) if creates(&call, &failure) => match created(&call, sent.clone(), dry_run) {
+                // Somebody else was faster: what is there now is updated.
+                Err(failure) if failure.reason() == "AlreadyExists" => {}
+                created => return call.shown(StatusCode::CREATED, &*created?),
+            },
+            updated => return call.shown(StatusCode::OK, &*updated?),
+        }
+    }
+}
+
+/// Whether there was nothing to update, and the kind is one that is created then.
+fn creates(call: &Call, failure: &Failure) -> bool {
+    failure.reason() == "NotFound" && call.kind.rules.creates_on_update && call.subresource.is_none()
+}
+
+fn created(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Stored>, Failure> {
+    // Whoever knows the object that was there does not mean another.
+    write::check_uid(call, &call.key(), "", &sent)?;
+    // A version of something that is not there counts for nothing, if it is one.
+    sent.revision()?;
+    create::create(call, Sent { resource_version: String::new(), ..sent }, dry_run)
 }
 
 /// An update does not rename.

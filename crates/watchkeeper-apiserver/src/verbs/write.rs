@@ -117,19 +117,8 @@ pub(crate) fn is_finished(kind: &Kind, document: &Document) -> bool {
 
 /// An update must mean the object that is there, in the version that is there.
 fn check_identity(call: &Call, current: &Stored, sent: &Sent) -> Result<(), Failure> {
-    let kind = &call.kind;
-    let name = call.name();
-    let uid = sent.document.meta("uid");
-    if !uid.is_empty() && uid != current.uid() {
-        let text = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
-             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            registry_name(kind),
-            current.key(),
-            current.uid()
-        );
-        return Err(Failure::conflict(&kind.plural, &kind.group, name, text));
-    }
+    let (kind, name) = (&call.kind, call.name());
+    check_uid(call, current.key(), current.uid(), sent)?;
     match sent.revision()? {
         Some(revision) if revision != current.revision() => Err(Failure::modified(kind, name)),
         None if !kind.rules.unconditional_update => {
@@ -138,6 +127,21 @@ fn check_identity(call: &Call, current: &Stored, sent: &Sent) -> Result<(), Fail
         }
         _ => Ok(()),
     }
+}
+
+/// Who names a uid means no other object.
+pub(super) fn check_uid(call: &Call, key: &str, current: &str, sent: &Sent) -> Result<(), Failure> {
+    let kind = &call.kind;
+    let uid = sent.document.meta("uid");
+    if uid.is_empty() || uid == current {
+        return Ok(());
+    }
+    let text = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {current}",
+        registry_name(kind)
+    );
+    Err(Failure::conflict(&kind.plural, &kind.group, call.name(), text))
 }
 
 /// What the objects of a kind are kept under in etcd: some have old names.
