@@ -24,26 +24,34 @@ const KUBECTL: &str = "kubectl";
 
 /// Reads a configuration, YAML or JSON.
 pub(crate) fn object_of(body: &[u8]) -> Result<Value, Failure> {
-    let bad = |text: &str| Failure::bad_request(format!("error decoding YAML: {text}"));
-    let tree = match serde_json::from_slice(body) {
-        Ok(tree) => tree,
-        Err(_) => {
-            let text = std::str::from_utf8(body).map_err(|_| bad("yaml: invalid leading UTF-8 octet"))?;
-            yaml(text).map_err(|text| bad(&text))?
-        }
-    };
-    if !is_within_depth(&tree, crate::defaults::DEPTH_LIMIT, &mut { usize::MAX }) {
-        return Err(bad("error unmarshaling JSON: while decoding JSON: json: exceeded max depth"));
-    }
-    match tree {
-        Value::Object(_) => Ok(tree),
+    match tree_of(body)? {
+        tree @ Value::Object(_) => Ok(tree),
         Value::Null => Ok(Value::Object(Default::default())),
-        other => Err(bad(&format!(
+        other => Err(bad_yaml(&format!(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
              map[string]interface {{}}",
             json_type(&other)
         ))),
     }
+}
+
+/// Reads YAML or JSON.
+pub(crate) fn tree_of(body: &[u8]) -> Result<Value, Failure> {
+    let tree = match serde_json::from_slice(body) {
+        Ok(tree) => tree,
+        Err(_) => {
+            let text = std::str::from_utf8(body).map_err(|_| bad_yaml("yaml: invalid leading UTF-8 octet"))?;
+            yaml(text).map_err(|text| bad_yaml(&text))?
+        }
+    };
+    match is_within_depth(&tree, crate::defaults::DEPTH_LIMIT, &mut { usize::MAX }) {
+        true => Ok(tree),
+        false => Err(bad_yaml("error unmarshaling JSON: while decoding JSON: json: exceeded max depth")),
+    }
+}
+
+fn bad_yaml(text: &str) -> Failure {
+    Failure::bad_request(format!("error decoding YAML: {text}"))
 }
 
 /// Applies a configuration to an object, or to none. Answers with the object as it is to be, with its managed fields.

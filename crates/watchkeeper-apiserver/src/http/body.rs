@@ -10,11 +10,15 @@ use tower::BoxError;
 use super::options::revision;
 use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT};
 use crate::failure::{Cause, Failure};
+use crate::fields;
 use crate::kinds::{Kind, Registry, Version};
 use crate::protobuf;
 use crate::storage::Document;
 use crate::validation::quoted;
 use crate::verbs::Call;
+
+/// The media type of bodies in YAML.
+const YAML: &str = "application/yaml";
 
 /// An object as a client sent it.
 #[derive(Debug, Clone)]
@@ -57,8 +61,14 @@ pub(crate) fn user_agent(headers: &HeaderMap) -> String {
     headers.get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Makes JSON of a body in protobuf. Custom kinds have no protobuf, and refuse it as any other media type.
+/// Makes JSON of a body in YAML or protobuf. Custom kinds have no protobuf, and refuse it as any other media type.
 pub(crate) fn translate(call: &mut Call) -> Result<(), Failure> {
+    if call.media_type == YAML && !call.body.is_empty() {
+        let tree = fields::tree_of(&call.body)?;
+        call.body = serde_json::to_vec(&tree).map_err(|_| Failure::bad_request("the body cannot be read"))?.into();
+        call.media_type = "application/json".to_owned();
+        return Ok(());
+    }
     if call.media_type != protobuf::MEDIA_TYPE || call.kind.custom {
         return Ok(());
     }
