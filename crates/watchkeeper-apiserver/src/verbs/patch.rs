@@ -74,7 +74,16 @@ impl Patch {
         if let Some(bad) = operations.iter().find(|operation| !operation.is_object()) {
             return Err(wrong(bad, "handlers.jsonPatchOp"));
         }
-        let operations = operations.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        let operations = operations.into_iter().map(|mut operation| {
+            // In Go, a value that is left out is null.
+            if let Value::Object(fields) = &mut operation
+                && fields.get("op").is_some_and(|op| op == "add" || op == "replace")
+            {
+                fields.entry("value").or_insert(Value::Null);
+            }
+            serde_json::from_value(operation)
+        });
+        let operations = operations.collect::<Result<_, _>>();
         operations.map(Self::Json).map_err(|_| Failure::rejected())
     }
 
@@ -248,9 +257,12 @@ fn patched(call: &Call, patch: &Patch, notes: &[String], current: &Stored) -> Re
     let mut object: Value = serde_json::from_slice(&bytes).map_err(|_| Failure::internal("a stored object is bad"))?;
     patch.apply(&mut object)?;
     let Value::Object(map) = &object else { return Err(Failure::rejected()) };
-    let same_kind = map.get("kind").and_then(Value::as_str) == Some(&call.kind.kind);
-    let same_version = map.get("apiVersion").and_then(Value::as_str) == Some(&version.api_version);
-    if !same_kind || !same_version {
+    // Built-in kinds may leave out what they are.
+    let is_same = |field: &str, expected: &str| match map.get(field) {
+        None | Some(Value::Null) => !call.kind.custom,
+        Some(found) => found == expected,
+    };
+    if !is_same("kind", &call.kind.kind) || !is_same("apiVersion", &version.api_version) {
         return Err(Failure::invalid_patch("kind and apiVersion are those of another object"));
     }
     let object = admit::patched(call, notes, object)?;
