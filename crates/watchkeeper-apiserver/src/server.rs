@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::http::HeaderValue;
@@ -182,6 +182,7 @@ impl Builder {
             faults: Injector::new(),
             openapi: Documents::default(),
             definitions: Definitions::default(),
+            addresses: Mutex::default(),
         });
         inner.found();
         ApiServer { inner, _stop: Arc::new(stopping.drop_guard()) }
@@ -224,6 +225,8 @@ pub(crate) struct Inner {
     pub(crate) faults: Injector,
     pub(crate) openapi: Documents,
     pub(crate) definitions: Definitions,
+    /// Held by whoever gives out addresses of services.
+    pub(crate) addresses: Mutex<()>,
 }
 
 impl Default for ApiServer {

@@ -80,7 +80,7 @@ impl Rules {
             ),
             keeps_status: (group, plural) == ("", "nodes"),
             name: match (group, plural) {
-                ("", "namespaces") => NameRule::Label,
+                ("", "namespaces" | "services") => NameRule::Label,
                 ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
                 _ => NameRule::Subdomain,
             },

@@ -2,19 +2,32 @@
 //!
 //! Counterpart: `k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
 use super::Call;
 use crate::defaulting::{needs_address, needs_node_ports};
 use crate::defaults::{NODE_PORTS, SERVICE_ADDRESSES};
+use crate::failure::{Cause, Failure};
 use crate::storage::Document;
 
-/// Gives a service the addresses that its type asks for. Those that it had stay, if it does not name others.
-pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) {
+/// Whoever writes a service holds this until it is stored, so that no two get the same address.
+pub(super) fn hold(call: &Call) -> Option<MutexGuard<'_, ()>> {
+    is_service(call).then(|| call.server.addresses.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+pub(super) fn is_service(call: &Call) -> bool {
+    (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "services")
+}
+
+/// Gives a service the addresses that its type asks for. Those that it had stay, if it does not name others; others must
+/// be free.
+pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<(), Failure> {
+    let name = next.meta("name").to_owned();
     let old = old.and_then(|old| old.map().get("spec")?.as_object());
-    let Some(Value::Object(spec)) = next.map_mut().get_mut("spec") else { return };
+    let Some(Value::Object(spec)) = next.map_mut().get_mut("spec") else { return Ok(()) };
     if let Some(old) = old {
         keep(old, spec);
     }
@@ -23,7 +36,12 @@ pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             spec.remove(field);
         }
-        return;
+        return Ok(());
+    }
+    let taken = taken_address(call, old, spec).into_iter().chain(taken_ports(call, old, spec));
+    let taken: Vec<Cause> = taken.collect();
+    if !taken.is_empty() {
+        return Err(Failure::invalid(&call.kind.kind, "", &name, taken));
     }
     if needs_address(spec) {
         spec.insert("clusterIP".to_owned(), address(call).into());
@@ -43,7 +61,37 @@ pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) {
         spec.entry("ipFamilies").or_insert(families);
     }
     spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    assign_ports(call, spec);
+    assign_ports(call, spec)
+}
+
+/// An address that a service asks for, and another has.
+fn taken_address(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Option<Cause> {
+    let address = spec.get("clusterIP").filter(|address| old.and_then(|old| old.get("clusterIP")) != Some(*address));
+    let address = address.and_then(Value::as_str).filter(|address| !matches!(*address, "" | "None"))?;
+    let services = call.server.storage.objects(&call.kind);
+    let is_taken = services.iter().any(|service| service.field(&call.kind, "spec.clusterIP") == address);
+    let text = format!("failed to allocate IP {address}: provided IP is already allocated");
+    is_taken.then(|| Cause::invalid("spec.clusterIPs", json!([address]), text))
+}
+
+/// Ports of nodes that a service asks for, and another has.
+fn taken_ports(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Vec<Cause> {
+    let numbers = |spec: &Map<String, Value>| -> Vec<i64> {
+        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+        ports.map(|port| port.get("nodePort").and_then(Value::as_i64).unwrap_or_default()).collect()
+    };
+    let own: BTreeSet<i64> = old.map(&numbers).unwrap_or_default().into_iter().collect();
+    let asked = numbers(spec).into_iter().enumerate().filter(|(_, port)| *port != 0 && !own.contains(port));
+    let asked: Vec<(usize, i64)> = asked.collect();
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let used = used_ports(call);
+    let taken = asked.into_iter().filter(|(_, port)| used.contains(port)).map(|(i, port)| {
+        Cause::invalid(&format!("spec.ports[{i}].nodePort"), port, "provided port is already allocated")
+    });
+    // A kube-apiserver stops at the first.
+    taken.take(1).collect()
 }
 
 fn keep(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
@@ -69,20 +117,26 @@ fn keep(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
         return;
     }
     // A port is the same one if its number and protocol are.
-    let identity = |port: &Value| (port.get("port").cloned(), port.get("protocol").cloned());
-    let known = old.get("ports").and_then(Value::as_array).into_iter().flatten();
-    let known: Vec<_> = known.filter_map(|port| Some((identity(port), port.get("nodePort")?.clone()))).collect();
+    let identity = |port: &Value| {
+        let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or_default();
+        (port.get("port").and_then(Value::as_i64), protocol.to_owned())
+    };
+    let ports = old.get("ports").and_then(Value::as_array).into_iter().flatten();
+    let mut known = HashMap::new();
+    for (port, number) in ports.filter_map(|port| Some((port, port.get("nodePort")?))) {
+        known.entry(identity(port)).or_insert(number);
+    }
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        let found = known.iter().find(|(known, _)| *known == identity(port)).map(|(_, number)| number.clone());
+        let found = known.get(&identity(port)).map(|number| (*number).clone());
         if let (Value::Object(port), Some(number)) = (port, found) {
             port.entry("nodePort").or_insert(number);
         }
     }
 }
 
-fn assign_ports(call: &Call, spec: &mut Map<String, Value>) {
+fn assign_ports(call: &Call, spec: &mut Map<String, Value>) -> Result<(), Failure> {
     if !needs_node_ports(spec) {
-        return;
+        return Ok(());
     }
     let is_local = spec.get("externalTrafficPolicy").and_then(Value::as_str) == Some("Local");
     let is_balanced = spec.get("type").and_then(Value::as_str) == Some("LoadBalancer");
@@ -95,37 +149,48 @@ fn assign_ports(call: &Call, spec: &mut Map<String, Value>) {
         .filter(|port| !port.contains_key("nodePort"))
         .collect();
     if open.is_empty() && !wants_check {
-        return;
+        return Ok(());
     }
     let mut used = used_ports(call);
     for port in &mut open {
-        port.insert("nodePort".to_owned(), port_number(call, &mut used).into());
+        port.insert("nodePort".to_owned(), port_number(call, &mut used)?.into());
     }
     if wants_check {
-        spec.insert("healthCheckNodePort".to_owned(), port_number(call, &mut used).into());
+        spec.insert("healthCheckNodePort".to_owned(), port_number(call, &mut used)?.into());
     }
+    Ok(())
 }
 
 /// An address that no service has.
 fn address(call: &Call) -> String {
     let (server, kind) = (&call.server, &call.kind);
     let services = server.storage.objects(kind);
-    let used: BTreeSet<&str> = services.iter().map(|service| service.field(kind, "spec.clusterIP")).collect();
+    let used = services.iter().map(|service| service.field(kind, "spec.clusterIP"));
     let (first, count) = SERVICE_ADDRESSES;
     let shown = |offset: u32| std::net::Ipv4Addr::from(u32::from(first) + offset).to_string();
     let start = server.random.below(count);
-    let candidates = (0..count).map(|i| shown((start + i) % count));
-    candidates.into_iter().find(|address| !used.contains(address.as_str())).unwrap_or_else(|| shown(start))
+    let likely = shown(start);
+    // There are so many that the first one is nearly always free.
+    if used.clone().all(|used| used != likely) {
+        return likely;
+    }
+    let used: HashSet<&str> = used.collect();
+    let mut candidates = (1..count).map(|i| shown((start + i) % count));
+    candidates.find(|address| !used.contains(address.as_str())).unwrap_or(likely)
 }
 
-/// A port that no service has; with all of them taken, any.
-fn port_number(call: &Call, used: &mut BTreeSet<i64>) -> i64 {
+/// A port that no service has.
+fn port_number(call: &Call, used: &mut BTreeSet<i64>) -> Result<i64, Failure> {
     let (first, count) = NODE_PORTS;
     let start = call.server.random.below(count);
     let mut candidates = (0..count).map(|i| i64::from(first + (start + i) % count));
-    let port = candidates.find(|port| !used.contains(port)).unwrap_or_else(|| i64::from(first + start));
-    used.insert(port);
-    port
+    match candidates.find(|port| !used.contains(port)) {
+        Some(port) => {
+            used.insert(port);
+            Ok(port)
+        }
+        None => Err(Failure::internal_error("failed to allocate a nodePort: range is full".to_owned())),
+    }
 }
 
 fn used_ports(call: &Call) -> BTreeSet<i64> {

@@ -35,24 +35,28 @@ static OPERATIONS: LazyLock<SchemaRef> = LazyLock::new(|| {
     Schema::List(ListSchema { items: operation.into(), kind: ListKind::Atomic }).into()
 });
 
-/// Fills in what an object leaves out, and refuses one that may not be. `old` is what it was, if it was there.
+/// Completes an object that [`fill`] has filled in, and refuses one that may not be. `old` is what it was, if it was there.
 pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<Vec<Warning>, Failure> {
     if call.kind.custom {
         return objects::complete(call.version(), next).map(|()| Vec::new());
     }
     let warnings = if crds::is_definition(&call.kind) { crds::definition_warnings(old, next) } else { Vec::new() };
     let Some(schema) = schema_for(call, next.as_value()) else { return Ok(warnings) };
+    // A status is put there by the server, or was there before.
+    if let (Some(status), Some(types)) = (next.map_mut().get_mut("status"), schema.member("status")) {
+        defaulting::apply(status, types);
+    }
     if call.is_status() {
-        if let (Some(status), Some(types)) = (next.map_mut().get_mut("status"), schema.member("status")) {
-            defaulting::apply(status, types);
-        }
         return Ok(warnings);
     }
-    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "services") {
-        defaulting::apply_object(next.map_mut(), &schema);
-        addresses::assign(call, old, next);
+    if addresses::is_service(call) {
+        addresses::assign(call, old, next)?;
     }
-    defaulting::apply_object(next.map_mut(), &schema);
+    // What was put there without a status gets an empty one.
+    let lacks_status = schema.member("status").is_some() && !next.map().contains_key("status");
+    if lacks_status || is_filled_again(call) {
+        defaulting::apply_object(next.map_mut(), &schema);
+    }
     initial::complete(call, old, next);
     // What does not change in an update is not looked at, and defaults are no change.
     let known = old.map(|old| match specs::is_same(old, next) {
@@ -61,6 +65,14 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
     });
     specs::check(&call.kind, known.as_deref(), next)?;
     Ok(warnings)
+}
+
+/// Whether what the server has put there since is a reason to fill in more: addresses, labels and a status.
+fn is_filled_again(call: &Call) -> bool {
+    matches!(
+        (call.kind.group.as_str(), call.kind.plural.as_str()),
+        ("", "services" | "persistentvolumeclaims" | "persistentvolumes") | ("batch", "jobs")
+    )
 }
 
 /// Fills in what an object gets as Go reads it: what nobody sent, and belongs to whoever sent the rest.

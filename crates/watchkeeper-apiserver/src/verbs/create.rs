@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::{Call, admit, initial, validate, write};
+use super::{Call, addresses, admit, initial, validate, write};
 use crate::crds;
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
 use crate::failure::{Cause, Failure};
@@ -58,6 +58,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         crds::prepare(None, false, &mut document);
     }
 
+    let _held = addresses::hold(call);
     let mut sent = document;
     let mut attempts = if prefix.is_some() { NAME_ATTEMPTS } else { 1 };
     loop {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::validate::{immutable, validate};
-use super::{Call, admit, initial};
+use super::{Call, addresses, admit, initial};
 use crate::crds;
 use crate::failure::{Cause, Failure};
 use crate::fields;
@@ -73,6 +73,7 @@ pub(super) fn update(
     sent: impl Fn(&Stored) -> Result<Sent, Failure>,
 ) -> Result<Arc<Stored>, Failure> {
     let (server, kind, key) = (&call.server, &call.kind, call.key());
+    let _held = addresses::hold(call);
     loop {
         let current = server.storage.get(kind, &key).ok_or_else(|| Failure::not_found(kind, call.name()))?;
         let sent = sent(&current)?;
@@ -201,10 +202,10 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     validate(kind, Some(call.version()), &next, Some(old))?;
     let mut next = call.to_storage(&next).into_owned();
     if kind.rules.generation
-        && substance(call, &next) != substance(call, old)
-        && substance(call, &next) != substance(call, &admit::filled(call, old))
+        && !is_same_substance(call, &next, old)
+        && !is_same_substance(call, &next, &admit::filled(call, old))
     {
-        next.set_meta("generation", old.generation() + 1);
+        next.set_meta("generation", old.generation().wrapping_add(1));
     }
     Ok(next)
 }
@@ -212,8 +213,11 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
 /// Keeps what only the server decides. That an object is being deleted cannot be taken back, nor brought about.
 fn carry_over(call: &Call, old: &Document, next: &mut Document) -> Result<(), Failure> {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        // Of an object that is being deleted, another time is not even looked at.
+        let is_ignored = field == "deletionTimestamp" && old.is_deleting();
         if let Some(sent) = next.metadata().get(field)
             && old.metadata().get(field) != Some(sent)
+            && !is_ignored
         {
             return Err(immutable(&call.kind, call.name(), field, sent));
         }
@@ -227,18 +231,13 @@ fn carry_over(call: &Call, old: &Document, next: &mut Document) -> Result<(), Fa
     Ok(())
 }
 
-/// What a generation counts the changes of: all but metadata, and status where it is written apart.
-fn substance(call: &Call, document: &Document) -> Map<String, Value> {
-    let parts = document.map().iter();
-    let mut substance: Map<String, Value> = parts
-        .filter(|(key, _)| *key != "metadata" && !(*key == "status" && call.has_status()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+/// Whether nothing differs that a generation counts the changes of: all but metadata, and status where it is written apart.
+fn is_same_substance(call: &Call, one: &Document, other: &Document) -> bool {
+    let counts = |key: &str| key != "metadata" && !(key == "status" && call.has_status());
+    let (parts, others) = (one.map(), other.map());
+    let same_parts = parts.iter().filter(|(key, _)| counts(key)).all(|(key, value)| others.get(key) == Some(value))
+        && others.keys().filter(|key| counts(key)).all(|key| parts.contains_key(key));
     // Deployments hand their annotations on, and so count their changes.
-    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("apps", "deployments")
-        && let Some(annotations) = document.metadata().get("annotations")
-    {
-        substance.insert("annotations".to_owned(), annotations.clone());
-    }
-    substance
+    let hands_on = (call.kind.group.as_str(), call.kind.plural.as_str()) == ("apps", "deployments");
+    same_parts && (!hands_on || one.metadata().get("annotations") == other.metadata().get("annotations"))
 }

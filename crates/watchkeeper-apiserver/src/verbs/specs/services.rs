@@ -1,5 +1,7 @@
 //! The specs of services.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Causes, is_empty, list, pods, text};
@@ -11,10 +13,14 @@ pub(super) fn check(spec: &Value, causes: &mut Causes) {
         causes.required("spec.ports", "");
     }
     let ports = list(spec, "ports");
+    let mut names = BTreeSet::new();
     for (i, port) in ports.iter().enumerate() {
         let path = format!("spec.ports[{i}]");
-        if ports.len() > 1 && text(port, "name").is_empty() {
-            causes.required(format!("{path}.name"), "");
+        match text(port, "name") {
+            "" if ports.len() > 1 => causes.required(format!("{path}.name"), ""),
+            "" => {}
+            name if !names.insert(name) => causes.duplicate(format!("{path}.name"), name),
+            _ => {}
         }
         pods::port(port.get("port"), &format!("{path}.port"), causes);
         causes.one_of(port, "protocol", &path, &["SCTP", "TCP", "UDP"]);
