@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::check::check;
-use super::entry::Entry;
+use super::entry::{Entry, Owner};
 use super::last_applied::{allowed_by_annotation, renew_annotation};
 use super::owners::{self, Applied, Conflict, NotApplied, Writing};
 use super::track::{owner, read};
@@ -122,17 +122,17 @@ fn apply_with(
         let schema = schema_of(writing.kind, &writing.owner.api_version)?;
         Some((entries, allowed_by_annotation(&schema, &writing.owner.api_version, live)?))
     }) else {
-        return Err(conflict(&conflicts));
+        return Err(conflict(writing, &conflicts));
     };
     let forbidden =
         conflicts.into_iter().map(|Conflict { owner, fields }| Conflict { owner, fields: fields.difference(&allowed) });
     let forbidden: Vec<Conflict> = forbidden.filter(|conflict| !conflict.fields.is_empty()).collect();
     if !forbidden.is_empty() {
-        return Err(conflict(&forbidden));
+        return Err(conflict(writing, &forbidden));
     }
     owners::apply(writing, live, config, entries, true).map_err(|error| match error {
         NotApplied::BadItem(bad) => failed(bad),
-        NotApplied::Conflicts(conflicts) => conflict(&conflicts),
+        NotApplied::Conflicts(conflicts) => conflict(writing, &conflicts),
     })
 }
 
@@ -152,7 +152,8 @@ pub(crate) fn shown_type(api_version: &str, kind: &str) -> String {
     format!("{slash}{api_version}, Kind={kind}")
 }
 
-fn described(config: &Value) -> String {
+/// Go's text of the place and the type of a configuration.
+pub(crate) fn described(config: &Value) -> String {
     let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let shown_type = shown_type(text("/apiVersion"), text("/kind"));
     format!("{}/{}; {}", text("/metadata/namespace"), text("/metadata/name"), shown_type)
@@ -172,10 +173,20 @@ fn bare(config: &Value) -> Value {
     config
 }
 
-fn conflict(conflicts: &[Conflict]) -> Failure {
+fn conflict(writing: &Writing<'_>, conflicts: &[Conflict]) -> Failure {
+    // Who applies a `Scale` is told of others as if they had written one too.
+    let of_scale = writing.owner.subresource == "scale";
     let mut room = CONFLICT_BYTES;
-    let told: Vec<(String, Vec<String>)> =
-        conflicts.iter().map(|conflict| (conflict.owner.shown(), conflict.fields.shown_paths(&mut room))).collect();
+    let told: Vec<(String, Vec<String>)> = conflicts
+        .iter()
+        .map(|conflict| match of_scale {
+            true => {
+                let owner = Owner { api_version: "autoscaling/v1".to_owned(), ..conflict.owner.clone() };
+                (owner.shown(), vec![".spec.replicas".to_owned()])
+            }
+            false => (conflict.owner.shown(), conflict.fields.shown_paths(&mut room)),
+        })
+        .collect();
     let causes = told.iter().flat_map(|(owner, paths)| {
         paths.iter().map(move |path| Cause {
             reason: "FieldManagerConflict",

@@ -41,7 +41,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::Value;
 
-pub(crate) use apply::{apply, object_of, shown_type, tree_of};
+pub(crate) use apply::{apply, described, object_of, shown_type, tree_of};
 use entry::Entry;
 use json::Order;
 pub(crate) use track::{created, is_same_but_for_times, updated};

@@ -98,8 +98,9 @@ pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
     let is_apply = patch::is_apply(&call)?;
     let dry_run = call.options.is_dry_run("PatchOptions")?;
     if is_apply {
-        let config = config(&call)?;
-        let object = write::update(&call, dry_run, |current| apply::applied(&call, &config, current))?;
+        let scale = fields::object_of(&call.body)?;
+        let config = config(&call, &scale)?;
+        let object = write::update(&call, dry_run, |current| applied(&call, &scale, &config, current))?;
         return shown(&call, &object);
     }
     let patch = patch::Patch::of_scale(&call)?;
@@ -118,15 +119,35 @@ pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
     shown(&call, &object)
 }
 
+/// The object that a configuration of its `Scale` makes of the current one.
+fn applied(call: &Call, scale: &Value, config: &Value, current: &Stored) -> Result<Sent, Failure> {
+    let mut sent = apply::applied(call, config, current)?;
+    let pointer = crds::simple_path(place(call)).unwrap_or_default();
+    let replicas = |document: &Document| document.as_value().pointer(&pointer).and_then(Value::as_i64);
+    let (before, after) = (replicas(&current.document_as(&call.kind)), replicas(&sent.document));
+    if call.kind.custom && before != after {
+        // A kube-apiserver does not get it written either.
+        return Err(Failure::internal(format!(
+            "failed to convert new object ({}) to proper version: request to convert CR to an invalid group/version: \
+             {API_VERSION}",
+            fields::described(scale)
+        )));
+    }
+    // What nobody applies any more is nothing, and not what an object gets by default.
+    if before.is_some() && after.is_none() {
+        set(sent.document.map_mut(), place(call), 0);
+    }
+    Ok(sent)
+}
+
 /// The configuration of the object for which a configuration of its `Scale` stands.
-fn config(call: &Call) -> Result<Value, Failure> {
-    let scale = fields::object_of(&call.body)?;
+fn config(call: &Call, scale: &Value) -> Result<Value, Failure> {
     let text = |pointer: &str| scale.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     if (api_version, kind) != (API_VERSION, "Scale") {
         return Err(Failure::bad_request(format!("invalid object type: {}", fields::shown_type(api_version, kind))));
     }
-    let wanted = Wanted::of(&scale).map_err(Failure::bad_request)?;
+    let wanted = Wanted::of(scale).map_err(Failure::bad_request)?;
     let mut metadata = json!({"name": call.name()});
     if let Some(namespace) = &call.namespace {
         metadata["namespace"] = namespace.as_str().into();
@@ -136,7 +157,7 @@ fn config(call: &Call) -> Result<Value, Failure> {
     }
     // It may leave its own place out.
     if scale.pointer("/metadata/name").is_some() {
-        check_place(call, &scale)?;
+        check_place(call, scale)?;
     }
     let mut config = Map::new();
     config.insert("apiVersion".to_owned(), call.version().api_version.as_str().into());

@@ -253,7 +253,9 @@ async fn a_scale_can_be_applied() {
     let scale =
         |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}});
 
-    assert_eq!(apply(&server, &path, "x", scale(3)).await.failure().0, 409);
+    let conflict = apply(&server, &path, "x", scale(3)).await.failure();
+    let text = "Apply failed with 1 conflict: conflict with \"maker\" using autoscaling/v1: .spec.replicas";
+    assert_eq!((conflict.0, conflict.2.as_str()), (409, text));
     let applied = server.patch(&format!("{path}?fieldManager=x&force=true"), APPLY, scale(3)).await.ok();
     assert_eq!((&applied["kind"], &applied["spec"]), (&json!("Scale"), &json!({"replicas": 3})));
     let managed = server.get(&format!("{deployments}/d")).await.ok()["metadata"]["managedFields"].take();
@@ -264,6 +266,12 @@ async fn a_scale_can_be_applied() {
     let text = "Apply failed with 1 conflict: conflict with \"x\" with subresource \"scale\": .spec.replicas";
     assert_eq!((conflict.0, conflict.2.as_str()), (409, text));
 
+    // Who takes its number back leaves none, and not what a deployment has by default.
+    let nothing = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {}});
+    assert_eq!(apply(&server, &path, "y", nothing.clone()).await.ok()["spec"], json!({"replicas": 3}));
+    assert_eq!(apply(&server, &path, "x", nothing).await.ok()["spec"], json!({}));
+    assert_eq!(server.get(&format!("{deployments}/d")).await.ok()["spec"]["replicas"], 0);
+
     assert_eq!(apply(&server, &path, "x", scale(-3)).await.failure().0, 422);
     let mut other = scale(3);
     other["metadata"] = json!({"name": "other"});
@@ -272,4 +280,36 @@ async fn a_scale_can_be_applied() {
     let failure = apply(&server, &path, "x", deployment).await.failure();
     assert_eq!((failure.0, failure.2.as_str()), (400, "invalid object type: apps/v1, Kind=Deployment"));
     assert_eq!(apply(&server, &format!("{deployments}/absent/scale"), "x", scale(3)).await.failure().0, 404);
+}
+
+/// As a kube-apiserver 1.36 answers: it can own a custom kind's replicas by applying a scale, and cannot change them.
+#[tokio::test(start_paused = true)]
+async fn a_scale_of_a_custom_kind_cannot_be_changed_by_applying_it() {
+    let server = server();
+    let version = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        "subresources": {"scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}},
+    });
+    let names = json!({"plural": "orders", "singular": "order", "kind": "Order", "listKind": "OrderList"});
+    let spec = json!({"group": "shop.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(definitions, json!({"metadata": {"name": "orders.shop.example.com"}, "spec": spec})).await.ok();
+    let orders = "/apis/shop.example.com/v1/namespaces/default/orders";
+    let order =
+        json!({"apiVersion": "shop.example.com/v1", "kind": "Order", "metadata": {"name": "o"}, "spec": {"count": 1}});
+    server.post(&format!("{orders}?fieldManager=maker"), order).await.ok();
+    let path = format!("{orders}/o/scale");
+    let scale =
+        |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}});
+    let conflict = apply(&server, &path, "x", scale(3)).await.failure();
+    let text = "Apply failed with 1 conflict: conflict with \"maker\" using autoscaling/v1: .spec.replicas";
+    assert_eq!((conflict.0, conflict.2.as_str()), (409, text));
+    let failure = server.patch(&format!("{path}?fieldManager=x&force=true"), APPLY, scale(3)).await.failure();
+    let text = "failed to convert new object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an \
+                invalid group/version: autoscaling/v1";
+    assert_eq!((failure.0, failure.2.as_str()), (500, text));
+    assert_eq!(apply(&server, &path, "x", scale(1)).await.ok()["spec"], json!({"replicas": 1}));
+    // Any other way is open.
+    assert_eq!(server.merge(&path, json!({"spec": {"replicas": 3}})).await.ok()["spec"], json!({"replicas": 3}));
 }
