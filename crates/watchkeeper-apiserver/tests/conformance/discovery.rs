@@ -59,6 +59,26 @@ async fn c47_who_knows_the_document_is_not_sent_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn c47_the_older_documents_are_those_of_a_kube_apiserver() {
+    let server = server();
+    let recorded: Value =
+        serde_json::from_str(&unpacked(include_bytes!("../../data/discovery.json.gz"))).expect("documents");
+    assert_eq!(server.get("/apis").await.ok(), recorded["apis"]);
+    assert_eq!(server.get("/api").await.ok()["versions"], recorded["api"]["versions"]);
+    let lists = recorded["resources"].as_object().expect("lists");
+    assert!(lists.len() > 20);
+    for (path, list) in lists {
+        assert_eq!(&server.get(path).await.ok(), list, "{path}");
+    }
+    for group in recorded["apis"]["groups"].as_array().expect("groups") {
+        let mut expected = group.clone();
+        expected["kind"] = "APIGroup".into();
+        expected["apiVersion"] = "v1".into();
+        assert_eq!(server.get(&format!("/apis/{}", text(&group["name"]))).await.ok(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn custom_kinds_stand_behind_the_others() {
     let server = server();
     let alphas = CustomResource::namespaced("zz.example.com", "v1beta1", "Alpha", "alphas").version("v1").version("v2");

@@ -1,5 +1,5 @@
-//! The conformance checks of the API server. Each test is named after its number in the project's checklist of the
-//! protocol: one number, one behaviour.
+//! The conformance checks of the API server. Those with a number are listed in `docs/conformance.md`: one number, one
+//! behaviour of the protocol.
 
 #![allow(unreachable_pub)]
 
@@ -16,6 +16,7 @@ mod lists;
 mod namespaces;
 mod openapi;
 mod ownership;
+mod patches;
 mod protobuf;
 mod representations;
 mod selectors;

@@ -50,6 +50,29 @@ async fn c48_the_index_leads_to_documents_that_never_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn c48_the_index_has_every_group_and_every_address_its_document() {
+    let server = server();
+    let index = server.get("/openapi/v3").await.ok();
+    let paths = index["paths"].as_object().expect("paths");
+    let groups = server.get("/apis").await.ok();
+    let versions = groups["groups"].as_array().expect("groups").iter().flat_map(|group| {
+        let versions = group["versions"].as_array().into_iter().flatten();
+        versions.map(|version| format!("apis/{}", text(&version["groupVersion"])))
+    });
+    for path in versions.chain(["api/v1".to_owned(), "version".to_owned()]) {
+        assert!(paths.contains_key(&path), "{path}");
+    }
+    for (path, entry) in paths {
+        let address = text(&entry["serverRelativeURL"]);
+        let (place, hash) = address.split_once("?hash=").expect("a hash");
+        assert_eq!((place, hash.len()), (format!("/openapi/v3/{path}").as_str(), 128));
+        let document = server.get(&address).await;
+        assert_eq!(document.headers["etag"], format!("\"{hash}\""), "{path}");
+        assert_eq!(document.ok()["openapi"], "3.0.0", "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn c48_custom_kinds_have_a_document_as_long_as_they_are_served() {
     let server = server();
     assert_eq!(address(&server, "apis/shop.example.com/v1").await, "");

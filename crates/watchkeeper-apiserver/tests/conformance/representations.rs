@@ -73,6 +73,18 @@ async fn c46_only_long_answers_are_compressed() {
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(packed.bytes.as_ref()).read_to_end(&mut unpacked).expect("gzip");
     assert_eq!(unpacked, plain.bytes);
+
+    // The limit itself is not above the limit.
+    let path = format!("{MAPS}/exact");
+    let with = |length: usize| json!({"metadata": {"name": "exact"}, "data": {"d": "x".repeat(length)}});
+    server.post(MAPS, with(100_000)).await.ok();
+    let rest = server.get(&path).await.bytes.len() - 100_000;
+    for (length, encoding) in [(128 * 1024, None), (128 * 1024 + 1, Some("gzip"))] {
+        server.replace(&path, with(length - rest)).await.ok();
+        assert_eq!(server.get(&path).await.bytes.len(), length);
+        let packed = server.call(Method::GET, &path, &gzip, Bytes::new()).await;
+        assert_eq!(packed.headers.get("content-encoding").and_then(|value| value.to_str().ok()), encoding, "{length}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
