@@ -1,5 +1,5 @@
-//! `docs/conformance.md` names a test for each behaviour. This checks that the tests exist, and that none is named for
-//! more than two.
+//! `docs/conformance.md` names a test for each behaviour. This checks that the tests exist, that none is named for more
+//! than two, and that no check of the API server is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,23 @@ fn every_row_of_the_table_names_a_test_or_gives_a_reason() {
     complaints.extend(uses.iter().filter(|(_, uses)| **uses > 2).map(|(name, uses)| format!("{name}: {uses} rows")));
     assert!(rows > 50, "the table has {rows} rows only: is it read rightly?");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// The checks of the API server's protocol have numbers, here and in the names of its tests.
+#[test]
+fn every_numbered_check_of_the_api_server_has_its_row_and_every_numbered_test_is_named() {
+    let table = std::fs::read_to_string(root().join("docs/conformance.md")).expect("docs/conformance.md");
+    let tests = tests();
+    for number in 1..=50 {
+        let (row, prefix) = (format!("| C{number:02} | "), format!("::c{number:02}_"));
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with(&row)).collect();
+        assert_eq!(rows.len(), 1, "rows of C{number:02}");
+        let numbered: Vec<&String> = tests.iter().filter(|name| name.contains(&prefix)).collect();
+        assert!(!numbered.is_empty(), "C{number:02} has no test");
+        for name in numbered {
+            assert!(rows[0].contains(&format!("`{name}`")), "{name} is not in the row of C{number:02}");
+        }
+    }
 }
 
 /// All tests, as `module::name`: those of this suite, those beside it, the unit tests by their path, and those of the API
