@@ -32,6 +32,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_example_of_the_documentation_can_be_used() {
+        let docs = include_str!("../../../../../docs/apiserver.md");
+        let (_, rest) = docs.split_once("```yaml\n# rules.yaml\n").expect("an example");
+        parse(rest.split_once("```").expect("its end").0).expect("rules");
+    }
+
+    #[test]
     fn a_file_of_rules_is_yaml_or_json_and_misspelt_names_are_errors() {
         let yaml = "\
 users:
