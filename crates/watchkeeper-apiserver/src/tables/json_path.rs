@@ -172,7 +172,7 @@ fn parse(text: &str, depth: usize) -> Option<JsonPath> {
                 rest = &rest[end + 1..];
             }
             '$' | '@' if steps.is_empty() => rest = &rest[1..],
-            _ if steps.is_empty() => rest = field(rest, &mut steps)?,
+            c if steps.is_empty() && !ends_name(c) => rest = field(rest, &mut steps)?,
             _ => return None,
         }
     }
@@ -187,7 +187,7 @@ fn field<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
     while let Some((i, c)) = characters.next() {
         match c {
             '\\' => name.push(characters.next()?.1),
-            '.' | '[' | ']' | ' ' | '{' | '}' => {
+            c if ends_name(c) => {
                 end = i;
                 break;
             }
@@ -200,6 +200,10 @@ fn field<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
         _ => steps.push(Step::Field(name)),
     }
     Some(&text[end..])
+}
+
+fn ends_name(c: char) -> bool {
+    matches!(c, '.' | '[' | ']' | ' ' | '{' | '}')
 }
 
 /// Where a bracket ends, whatever is quoted in it.
@@ -241,7 +245,12 @@ fn bracket(text: &str, steps: &mut Vec<Step>, depth: usize) -> Option<()> {
         // What is quoted is a path again: its dots count, unless they are escaped.
         let mut rest = name;
         while !rest.is_empty() {
-            rest = field(rest.strip_prefix('.').unwrap_or(rest), steps)?;
+            let behind = field(rest.strip_prefix('.').unwrap_or(rest), steps)?;
+            // Something ends a name here that begins no other one.
+            if behind.len() == rest.len() {
+                return None;
+            }
+            rest = behind;
         }
         return Some(());
     }
@@ -324,6 +333,13 @@ mod tests {
         }
         assert_eq!(JsonPath::new(".spec["), None);
         assert_eq!(JsonPath::new(".spec[x]"), None);
+    }
+
+    #[test]
+    fn what_is_no_path_is_not_read_for_ever() {
+        for path in [". spec", ".{a}", ".]", " ", "]", ".a['b c']", ".a['b]c']", ".a['[']", ".a[?(@. b)]", ".a.}"] {
+            assert_eq!(JsonPath::new(path), None, "{path}");
+        }
     }
 
     #[test]
