@@ -9,7 +9,8 @@ use crate::failure::{Details, Failure};
 use crate::http::options::Options;
 use crate::http::route::Route;
 use crate::kinds::qualified;
-use crate::validation::quoted;
+use crate::selectors::FieldSelector;
+use crate::validation::{path_segment, quoted};
 
 /// What a user wants to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +53,11 @@ impl Asked {
         let Route::Resource(path) = Route::of(uri.path()) else {
             return Self::Path { verb: method.as_str().to_lowercase(), path: uri.path().to_owned() };
         };
-        let is_watch = || Options::of(uri.query().unwrap_or_default()).is_ok_and(|options| options.watch);
+        let options = Options::of(uri.query().unwrap_or_default()).unwrap_or_default();
         let verb = match (method.as_str(), &path.name) {
             ("GET" | "HEAD", _) if path.watch => "watch",
             ("GET" | "HEAD", Some(_)) => "get",
-            ("GET" | "HEAD", None) if is_watch() => "watch",
+            ("GET" | "HEAD", None) if options.watch => "watch",
             ("GET" | "HEAD", None) => "list",
             ("POST", _) => "create",
             ("PUT", _) => "update",
@@ -65,11 +66,16 @@ impl Asked {
             ("DELETE", None) => "deletecollection",
             _ => "",
         };
-        let name = path.name.unwrap_or_default();
         // A namespace is in itself.
         let namespace = match path.namespace {
             Some(namespace) => namespace,
-            None if path.group.is_empty() && path.plural == "namespaces" => name.clone(),
+            None if path.group.is_empty() && path.plural == "namespaces" => path.name.clone().unwrap_or_default(),
+            None => String::new(),
+        };
+        let name = match path.name {
+            Some(name) => name,
+            // Who asks for all objects of one name asks for that one.
+            None if matches!(verb, "list" | "watch") => only_name(&options.field_selector).unwrap_or_default(),
             None => String::new(),
         };
         Self::Resource {
@@ -117,4 +123,10 @@ impl Asked {
             }
         }
     }
+}
+
+/// The name that a field selector wants, if it can be one.
+fn only_name(selector: &str) -> Option<String> {
+    let selector: FieldSelector = selector.parse().ok()?;
+    selector.exact("metadata.name").filter(|name| path_segment(name).is_empty()).map(str::to_owned)
 }

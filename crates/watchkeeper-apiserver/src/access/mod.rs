@@ -106,6 +106,11 @@ impl AccessRules {
         holder
     }
 
+    /// Whether there is a user of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.users.iter().any(|user| user.name == name)
+    }
+
     /// The user of a name, with the groups that the rules give it.
     pub(crate) fn user(&self, name: &str) -> User {
         match self.users.iter().find(|user| user.name == name) {
