@@ -80,12 +80,12 @@ fn spend(call: &Call, pod: &Stored, document: &Document, dry_run: bool) -> Resul
     }
 }
 
-/// Whether a budget is about a pod. One that selects nothing in particular is about none.
+/// Whether a budget is about a pod. One that selects nothing in particular is about all, one without a selector about none.
 fn is_for(budget: &Stored, pod: &Stored) -> bool {
     let document = budget.document();
-    let text = document.as_value().pointer("/spec/selector").and_then(label_selector).unwrap_or_default();
-    let Ok(selector) = text.parse::<LabelSelector>() else { return false };
-    !selector.is_empty() && selector.matches(|key| pod.label(key))
+    let selector = document.as_value().pointer("/spec/selector").filter(|selector| selector.is_object());
+    let selector = selector.and_then(label_selector).and_then(|text| text.parse::<LabelSelector>().ok());
+    selector.is_some_and(|selector| selector.matches(|key| pod.label(key)))
 }
 
 fn is_ready(pod: &Document) -> bool {
