@@ -2,6 +2,7 @@
 //!
 //! Counterpart: `k8s.io/kubernetes/pkg/controller/garbagecollector`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -44,11 +45,11 @@ pub(super) fn dependent(server: &Arc<Inner>, place: &Place) {
     let document = object.document();
     let Some(owners) = owners(server, &kind, &object, &document) else { return };
     if !owners.solid.is_empty() {
-        let left: Vec<String> = owners.gone.into_iter().chain(owners.waiting).collect();
+        let left: HashSet<String> = owners.gone.into_iter().chain(owners.waiting).collect();
         if !left.is_empty() {
-            rewrite(server, &kind, &object, |document| {
-                remove_entries(document, "ownerReferences", |entry| left.iter().any(|uid| is_of(entry, uid)));
-            });
+            let is_left =
+                |entry: &Value| entry.get("uid").and_then(Value::as_str).is_some_and(|uid| left.contains(uid));
+            rewrite(server, &kind, &object, |document| remove_entries(document, "ownerReferences", is_left));
         }
         return;
     }

@@ -97,6 +97,7 @@ fn perform(server: &Arc<Inner>, work: Work) {
         Work::Expel(place) => namespaces::expel(server, &place),
         Work::Namespace(name) => namespaces::empty(server, &name),
     }
+    server.storage.work_done();
 }
 
 /// What is at a place.

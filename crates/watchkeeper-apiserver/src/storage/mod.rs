@@ -73,9 +73,19 @@ pub(crate) struct TooOld {
 /// What must be there for a write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
-    Absent,
     Revision(u64),
     Anything,
+}
+
+/// Why nothing new could be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Something is there already.
+    Taken,
+    /// The namespace is gone, or goes.
+    NoNamespace,
+    /// The kind is gone.
+    NoKind,
 }
 
 /// Something else was there.
@@ -266,6 +276,34 @@ impl Storage {
         Ok(after)
     }
 
+    /// Writes a new object. One in a namespace needs that to be there and to stay; `namespaces` is their kind.
+    pub(crate) fn create(
+        &self,
+        kind: &Arc<Kind>,
+        key: &str,
+        document: &Document,
+        namespaces: Option<&Kind>,
+    ) -> Result<Arc<Stored>, Refused> {
+        let (labels, fields) = (document.labels(), kind.fields.values(document.as_value()));
+        let mut state = self.lock();
+        if state.table(kind.id).closed {
+            return Err(Refused::NoKind);
+        }
+        if state.table(kind.id).objects.contains_key(key) {
+            return Err(Refused::Taken);
+        }
+        let namespace = key.split_once('/').map(|(namespace, _)| namespace);
+        if let (Some(namespaces), Some(namespace)) = (namespaces, namespace)
+            && state.table(namespaces.id).objects.get(namespace).is_none_or(|namespace| namespace.is_deleting())
+        {
+            return Err(Refused::NoNamespace);
+        }
+        let revision = state.revision + 1;
+        let after = Arc::new(Stored::new(kind, key, document, labels, fields, revision));
+        self.commit(&mut state, kind, revision, None, Some(after.clone()));
+        Ok(after)
+    }
+
     /// Deletes an object; answers with the deletion's revision.
     pub(crate) fn delete(&self, kind: &Arc<Kind>, key: &str, expect: Expect) -> Result<u64, Mismatch> {
         let mut state = self.lock();
@@ -283,7 +321,14 @@ impl Storage {
         self.lock().owners.as_mut()?.next()
     }
 
-    /// Whether something that follows from a write is still to be done.
+    /// A piece of work is done.
+    pub(crate) fn work_done(&self) {
+        if let Some(owners) = &mut self.lock().owners {
+            owners.done();
+        }
+    }
+
+    /// Whether something that follows from a write is still to be done, or is being done.
     pub(crate) fn has_work(&self) -> bool {
         self.lock().owners.as_ref().is_some_and(Owners::has_work)
     }
@@ -369,7 +414,6 @@ impl State {
 impl Expect {
     fn check(self, current: Option<&Stored>) -> Result<(), Mismatch> {
         let holds = match self {
-            Self::Absent => current.is_none(),
             Self::Revision(revision) => current.is_some_and(|current| current.revision() == revision),
             Self::Anything => true,
         };

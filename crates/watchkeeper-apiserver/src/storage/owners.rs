@@ -69,6 +69,8 @@ pub(super) struct Owners {
     work: VecDeque<Work>,
     /// Looked at when nothing else is to be done.
     namespaces: BTreeSet<String>,
+    /// How many pieces of work were taken, and are not done yet.
+    taken: usize,
 }
 
 #[derive(Default)]
@@ -153,11 +155,19 @@ impl Owners {
     }
 
     pub(super) fn next(&mut self) -> Option<Work> {
-        self.work.pop_front().or_else(|| self.namespaces.pop_first().map(Work::Namespace))
+        let next = self.work.pop_front().or_else(|| self.namespaces.pop_first().map(Work::Namespace));
+        self.taken += usize::from(next.is_some());
+        next
     }
 
+    /// A piece of work is done.
+    pub(super) fn done(&mut self) {
+        self.taken = self.taken.saturating_sub(1);
+    }
+
+    /// Whether anything is to be done, or is being done by somebody.
     pub(super) fn has_work(&self) -> bool {
-        !self.work.is_empty() || !self.namespaces.is_empty()
+        !self.work.is_empty() || !self.namespaces.is_empty() || self.taken > 0
     }
 
     pub(super) fn add(&mut self, work: impl IntoIterator<Item = Work>) {
@@ -210,8 +220,9 @@ impl Owners {
         if was.marks().foreground {
             self.waiting.remove(was.uid());
         }
+        let blocked: HashSet<&str> =
+            is.into_iter().flat_map(Stored::owners).filter(|owner| owner.blocks).map(|owner| &*owner.uid).collect();
         for owner in was.owners() {
-            let still = is.and_then(|is| is.owners().iter().find(|known| known.uid == owner.uid));
             let Some(dependents) = self.dependents.get_mut(&owner.uid) else { continue };
             dependents.all.remove(place);
             let was_last = dependents.blocking.remove(place) && dependents.blocking.is_empty();
@@ -219,7 +230,7 @@ impl Owners {
                 self.dependents.remove(&owner.uid);
             }
             if was_last
-                && !still.is_some_and(|still| still.blocks)
+                && !blocked.contains(&*owner.uid)
                 && let Some(waiting) = self.waiting.get(&owner.uid)
             {
                 self.work.push_back(Work::Owner(waiting.clone()));

@@ -112,8 +112,8 @@ proptest! {
 #[tokio::test(start_paused = true)]
 async fn writes_expect_what_they_say() {
     let (storage, _, kind) = storage();
-    let first = storage.put(&kind, "shop/a", &document("a", "web"), Expect::Absent).expect("new");
-    assert_eq!(storage.put(&kind, "shop/a", &document("a", "web"), Expect::Absent).err(), Some(Mismatch));
+    let first = storage.create(&kind, "shop/a", &document("a", "web"), None).expect("new");
+    assert_eq!(storage.create(&kind, "shop/a", &document("a", "web"), None).err(), Some(Refused::Taken));
     let expect = Expect::Revision(first.revision());
     let second = storage.put(&kind, "shop/a", &document("a", "api"), expect).expect("as expected");
     assert_eq!(storage.put(&kind, "shop/a", &document("a", "api"), expect).err(), Some(Mismatch));
@@ -187,7 +187,7 @@ fn load(storage: &Storage, registry: &Registry, file: &str) -> Result<(), FileEr
 #[tokio::test(start_paused = true)]
 async fn bad_files_are_refused_and_change_nothing() {
     let (storage, registry, kind) = storage();
-    storage.put(&kind, "shop/a", &document("a", "web"), Expect::Absent).expect("new");
+    storage.create(&kind, "shop/a", &document("a", "web"), None).expect("new");
     let object = r#"{"group":"","resource":"configmaps","object":{"metadata":{"name":"b","namespace":"shop","resourceVersion":"3"}}}"#;
     for (file, line) in [
         (String::new(), 1),
@@ -210,7 +210,7 @@ async fn bad_files_are_refused_and_change_nothing() {
     assert!(watch.live.recv().await.is_none());
     assert!(storage.journal_since(0).is_empty());
     assert_eq!(shown(&storage.objects(&kind)), [("shop/b".to_owned(), 3)]);
-    let next = storage.put(&kind, "shop/c", &document("c", "web"), Expect::Absent).expect("new");
+    let next = storage.create(&kind, "shop/c", &document("c", "web"), None).expect("new");
     assert_eq!(next.revision(), 10);
     assert_eq!(storage.list(&kind, "", "", Some(8)).err(), Some(TooOld { oldest: 9 }));
 }
@@ -222,7 +222,7 @@ async fn a_subscription_that_was_cut_makes_no_progress() {
     let subscription = storage.watch(&kind, Some(1), everything(&kind, ""), 10).expect("a watch");
     assert_eq!(storage.progress(&subscription), Some(1));
     storage.disconnect();
-    storage.put(&kind, "shop/a", &document("a", "web"), Expect::Absent).expect("written");
+    storage.create(&kind, "shop/a", &document("a", "web"), None).expect("written");
     assert_eq!(storage.progress(&subscription), None);
 }
 
@@ -232,7 +232,7 @@ fn labels_are_found_whatever_order_they_were_sent_in() {
     let (storage, _, kind) = storage();
     let labels = r#"{"metadata": {"name": "a", "uid": "u", "labels": {"z": "1", "m": "2", "a": "3", "q": "4"}}}"#;
     let document = Document::new(serde_json::from_str(labels).expect("JSON")).expect("a document");
-    let stored = storage.put(&kind, "shop/a", &document, Expect::Absent).expect("written");
+    let stored = storage.create(&kind, "shop/a", &document, None).expect("written");
     for (key, value) in [("z", "1"), ("m", "2"), ("a", "3"), ("q", "4")] {
         assert_eq!(stored.label(key), Some(value), "{key}");
     }

@@ -11,7 +11,7 @@ use crate::failure::{Cause, Failure};
 use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body::{self, Sent};
-use crate::storage::{Document, Expect, Stored};
+use crate::storage::{Document, Refused, Stored};
 
 pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     fields::check_manager(&call.options.field_manager, "CreateOptions")?;
@@ -79,7 +79,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
                 return Ok(Arc::new(Stored::preview(kind, &key, &stored, None)));
             }
             true => None,
-            false => server.storage.put(kind, &key, &stored, Expect::Absent).ok(),
+            false => store(call, &key, &name, &stored)?,
         };
         attempts -= 1;
         match created {
@@ -87,6 +87,19 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
             None if attempts > 0 => {}
             None if prefix.is_some() => return Err(Failure::generated_name_exists(kind, &name)),
             None => return Err(Failure::already_exists(kind, &name)),
+        }
+    }
+}
+
+/// Writes a new object; none, if its name is taken. Namespace and kind may have gone since they were looked at.
+fn store(call: &Call, key: &str, name: &str, document: &Document) -> Result<Option<Arc<Stored>>, Failure> {
+    let namespaces = call.server.registry.find("", "namespaces");
+    loop {
+        match call.server.storage.create(&call.kind, key, document, namespaces.as_deref()) {
+            Ok(created) => return Ok(Some(created)),
+            Err(Refused::Taken) => return Ok(None),
+            Err(Refused::NoKind) => return Err(Failure::no_such_resource()),
+            Err(Refused::NoNamespace) => write::check_namespace(call, name, false)?,
         }
     }
 }
