@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::definition::{Definition, Names};
+use super::definition::{Condition, Definition, Names};
 use super::names::{self, Deletion, ESTABLISHED, Taken, set_status, terminating};
-use super::{CLEANUP, prepare};
+use super::{CLEANUP, approval, prepare};
 use crate::fields;
 use crate::kinds::Kind;
 use crate::server::Inner;
@@ -32,6 +32,8 @@ struct State {
     seen: Option<u64>,
     /// By name.
     known: BTreeMap<String, Known>,
+    /// Those that wait for their objects to go, by name.
+    waiting: BTreeSet<String>,
 }
 
 struct Known {
@@ -41,10 +43,12 @@ struct Known {
     accepted: Names,
     /// Its names were not all accepted: others may have given them back since.
     conflicting: bool,
-    /// It waits for its objects to go.
+    /// It goes when its objects are gone.
     deleting: bool,
     /// The kind that it made.
     kind: Option<Arc<Kind>>,
+    /// The last change of its objects after which it still had to wait for them.
+    waited: Option<u64>,
 }
 
 /// Makes the kinds what the definitions say.
@@ -52,19 +56,15 @@ pub(crate) fn settle(server: &Arc<Inner>) {
     let kind = server.definitions.kind.get_or_init(|| server.registry.find(GROUP, "customresourcedefinitions"));
     let Some(kind) = kind else { return };
     let mut state = server.definitions.state.lock().unwrap_or_else(PoisonError::into_inner);
-    let waits = state.known.values().any(|known| known.deleting);
-    let mut changed = server.storage.changed(kind);
-    if state.seen == Some(changed) && !waits {
-        return;
-    }
+    state.clean_up(server, kind);
     // What is written here changes definitions again. It comes to an end: each round writes less.
     loop {
-        state.seen = Some(changed);
-        state.round(server, kind);
-        changed = server.storage.changed(kind);
+        let changed = server.storage.changed(kind);
         if state.seen == Some(changed) {
             return;
         }
+        state.seen = Some(changed);
+        state.round(server, kind);
     }
 }
 
@@ -80,10 +80,19 @@ impl State {
         }
         for object in &stored {
             let known = self.known.get(object.name());
-            let is_due =
-                known.is_none_or(|known| known.revision != object.revision() || known.conflicting || known.deleting);
-            if is_due {
+            if known.is_none_or(|known| known.revision != object.revision() || known.conflicting) {
                 self.look_at(server, kind, object);
+            }
+        }
+    }
+
+    /// Brings those further whose objects have changed since they had to wait for them.
+    fn clean_up(&mut self, server: &Arc<Inner>, kind: &Arc<Kind>) {
+        for name in &self.waiting {
+            if let Some(known) = self.known.get_mut(name)
+                && known.kind.as_ref().is_some_and(|own| known.waited != Some(server.storage.changed(own)))
+            {
+                known.clean_up(server, kind, name);
             }
         }
     }
@@ -91,6 +100,7 @@ impl State {
     /// A definition is gone: so are its kind, all its objects, and the watches on them.
     fn forget(&mut self, server: &Inner, name: &str) {
         let Some(known) = self.known.remove(name) else { return };
+        self.waiting.remove(name);
         if let Some(kind) = known.kind {
             server.registry.undefine(&kind);
             server.storage.close(&kind);
@@ -102,12 +112,17 @@ impl State {
         prepare::adopt(&mut document);
         let before = self.known.remove(object.name());
         let mut known = Known::new(object, before);
+        let waits = document.is_deleting() && has_cleanup(&document);
+        match waits {
+            true => drop(self.waiting.insert(object.name().to_owned())),
+            false => drop(self.waiting.remove(object.name())),
+        }
         // A definition that came from a file may be anything.
         let usable = Definition::usable(document.as_value()).and_then(|_| Definition::of(document.as_value()));
         let Some(definition) = usable else {
             known.revision = object.revision();
             known.deleting = document.is_deleting();
-            if document.is_deleting() && has_cleanup(&document) {
+            if waits {
                 known.clean_up(server, kind, object.key());
             }
             self.known.insert(object.name().to_owned(), known);
@@ -116,8 +131,9 @@ impl State {
         let (names, conditions) = names::accept(&definition, &self.taken(&definition.spec.group));
         let now = server.clock.now();
         known.conflicting = conditions.iter().any(|condition| condition.status == "False");
+        let conditions: Vec<Condition> = approval::condition(&document).into_iter().chain(conditions).collect();
         set_status(&mut document, Some(&names), &conditions, &now);
-        if document.is_deleting() && has_cleanup(&document) {
+        if waits {
             set_status(&mut document, None, &[terminating(Deletion::InProgress)], &now);
         }
         known.revision = written(server, kind, object, &mut document).unwrap_or_default();
@@ -127,7 +143,7 @@ impl State {
         if let Some(definition) = Definition::of(document.as_value()).filter(|known| known.is_true(ESTABLISHED)) {
             known.serve(server, &definition);
         }
-        if document.is_deleting() && has_cleanup(&document) {
+        if waits {
             known.clean_up(server, kind, object.key());
         }
         self.known.insert(object.name().to_owned(), known);
@@ -151,13 +167,13 @@ impl Known {
             conflicting: false,
             deleting: false,
             kind: before.and_then(|before| before.kind),
+            waited: None,
         }
     }
 
     /// Puts the kind in its place, unless it is there already: objects remember under which they were written.
     fn serve(&mut self, server: &Inner, definition: &Definition) {
-        let Some(kind) = definition.kind(self.deleting) else { return };
-        let kind = server.registry.define(kind);
+        let Some(kind) = definition.kind(self.deleting).and_then(|kind| server.registry.define(kind)) else { return };
         match self.kind.replace(kind.clone()) {
             Some(before) if Arc::ptr_eq(&before, &kind) => {}
             // Those who watch a kind that is going are to hear of its end.
@@ -170,11 +186,14 @@ impl Known {
     /// Deletes all objects, and then lets the definition go. Those that something holds are waited for.
     fn clean_up(&mut self, server: &Arc<Inner>, kind: &Arc<Kind>, key: &str) {
         if let Some(own) = &self.kind {
-            for object in server.storage.objects(own) {
-                remove_object(server, own, &object);
+            let changed = server.storage.changed(own);
+            for object in server.storage.objects(own).iter().filter(|object| !object.is_deleting()) {
+                remove_object(server, own, object);
             }
             // What belongs to them goes while it can still be told what they were.
-            if server.storage.count(own) > 0 || server.storage.has_work() {
+            let has_work = server.storage.has_work();
+            if server.storage.count(own) > 0 || has_work {
+                self.waited = (!has_work).then_some(changed);
                 return;
             }
         }
@@ -235,7 +254,8 @@ pub(crate) fn load(server: &Arc<Inner>, saved: Saved) -> Result<(), FileError> {
     }
     drop(state);
     for kind in kinds.into_values() {
-        server.registry.define(kind);
+        // What is built in stays.
+        let _ = server.registry.define(kind);
     }
     server.storage.load(&server.registry, saved);
     settle(server);

@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - `definition`: what a definition says; `prepare`: what it leaves to the server; `faults`, `served_faults`, `openapi` and
-//!   `structural`: what is wrong with it.
+//! - `definition`: what a definition says; `prepare`: what it leaves to the server; `faults`, `served_faults`, `openapi`,
+//!   `structural` and `approval`: what is wrong with it.
 //! - `names`: which names it gets; `life`: how it becomes a kind, and how that ends.
 //! - `props`: a schema that is ready to be used; `check`, `numbers`, `formats`, `pattern`, `lists` and `embedded`: whether a value fits
 //!   it; `fill` and `prune`: what a value gets, and what it loses.
@@ -33,6 +33,7 @@
 //!
 //! Rules of `x-kubernetes-validations` are not evaluated.
 
+mod approval;
 mod check;
 mod definition;
 mod embedded;
@@ -80,8 +81,11 @@ pub(crate) fn definition_faults(document: &Document, old: Option<&Document>) -> 
                     another type than it should have";
         Failure::bad_request(text)
     })?;
+    let approval = approval::fault(document, old);
     let old = old.and_then(|old| Definition::of(old.as_value()));
-    Ok(faults::faults(&definition, document.as_value(), old.as_ref()))
+    let mut causes = faults::faults(&definition, document.as_value(), old.as_ref());
+    causes.extend(approval);
+    Ok(causes)
 }
 
 /// What a client is told who writes a definition: what was so before is no news.

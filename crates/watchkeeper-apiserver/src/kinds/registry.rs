@@ -34,12 +34,13 @@ impl Registry {
     }
 
     /// Puts a kind in the place of the one of the same group and plural, whose objects stay. One that is the same stays too:
-    /// objects remember under which kind they were written.
-    pub(crate) fn define(&self, kind: Kind) -> Arc<Kind> {
+    /// objects remember under which kind they were written. None, if the place is that of a built-in kind, which nothing takes.
+    pub(crate) fn define(&self, kind: Kind) -> Option<Arc<Kind>> {
         let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         match kinds.of_path(&kind.group, &kind.plural) {
-            Some(known) if **known == (Kind { id: known.id, ..kind.clone() }) => known.clone(),
-            _ => kinds.put(kind),
+            Some(known) if !known.custom => None,
+            Some(known) if **known == (Kind { id: known.id, ..kind.clone() }) => Some(known.clone()),
+            _ => Some(kinds.put(kind)),
         }
     }
 
