@@ -9,7 +9,7 @@ use super::numbers::is_json_integer;
 use super::path::Path;
 use super::props::{Additional, ListType, Props};
 use super::{formats, numbers};
-use crate::defaults::{CAUSES, SHOWN_VALUE, VALIDATION_STEPS};
+use crate::defaults::{BODY_LIMIT, CAUSES, SHOWN_VALUE, VALIDATION_STEPS};
 use crate::failure::Cause;
 use crate::validation::quoted;
 
@@ -33,7 +33,7 @@ impl Outcome {
 
     /// Whether more would help nobody.
     fn is_enough(&self) -> bool {
-        self.causes.len() >= CAUSES
+        are_enough(&self.causes)
     }
 
     fn merge(&mut self, other: Self) {
@@ -282,8 +282,7 @@ impl Checker {
         if allowed.is_empty() || allowed.iter().any(|allowed| is_equal(allowed, value)) {
             return outcome;
         }
-        let shown: Vec<String> = allowed.iter().map(|value| shown_text(&plain(value))).collect();
-        let message = format!("Unsupported value: {}: supported values: {}", shown_value(value), shown.join(", "));
+        let message = format!("Unsupported value: {}: supported values: {}", shown_value(value), shown_all(allowed));
         outcome.push(Cause::new("FieldValueNotSupported", &path.to_string(), message));
         outcome
     }
@@ -387,6 +386,22 @@ fn shown_value(value: &Value) -> String {
     value.as_str().map_or_else(|| clipped(&value.to_string()), shown_text)
 }
 
+/// Values of an enumeration, as far as anybody would read them.
+fn shown_all(values: &[Value]) -> String {
+    let mut shown = String::new();
+    for value in values {
+        if !shown.is_empty() {
+            shown.push_str(", ");
+        }
+        if shown.len() > SHOWN_VALUE {
+            shown.push_str("...");
+            break;
+        }
+        shown.push_str(&shown_text(&plain(value)));
+    }
+    shown
+}
+
 fn shown_text(text: &str) -> String {
     quoted(&clipped(text))
 }
@@ -397,6 +412,12 @@ pub(super) fn clipped(text: &str) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Whether there are so many complaints, or such long ones, that more would help nobody. Their fields may have long names.
+pub(super) fn are_enough(causes: &[Cause]) -> bool {
+    let bytes = || causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum::<usize>();
+    causes.len() >= CAUSES || bytes() > BODY_LIMIT
 }
 
 /// A complaint that belongs to no field.

@@ -4,19 +4,16 @@
 
 use serde_json::Value;
 
+use super::check::are_enough;
 use super::path::Path;
 use super::props::Props;
+use super::prune::Dropped;
 use crate::failure::Cause;
 use crate::http::body::ObjectMeta;
 use crate::validation::{dns_1035_label, label_key, label_value, quoted};
 
 /// Drops what no metadata has; the paths of what went. An error says what is of a wrong type.
-pub(super) fn coerce(
-    value: &mut Value,
-    props: &Props,
-    path: &Path<'_>,
-    dropped: &mut Vec<String>,
-) -> Result<(), String> {
+pub(super) fn coerce(value: &mut Value, props: &Props, path: &Path<'_>, dropped: &mut Dropped) -> Result<(), String> {
     walk_mut(value, props, path, &mut |object, path| {
         if let Some(metadata) = object.get_mut("metadata") {
             let path = path.field("metadata");
@@ -27,7 +24,7 @@ pub(super) fn coerce(
                 metadata.retain(|field, _| {
                     let is_known = ObjectMeta::FIELDS.contains(&field.as_str());
                     if !is_known {
-                        dropped.push(path.field(field).to_string());
+                        dropped.add(&path.field(field));
                     }
                     is_known
                 });
@@ -39,6 +36,9 @@ pub(super) fn coerce(
 
 /// What is wrong with embedded objects.
 pub(super) fn check(value: &Value, props: &Props, path: &Path<'_>, causes: &mut Vec<Cause>) {
+    if are_enough(causes) {
+        return;
+    }
     if props.embedded && value.is_object() {
         check_object(value, path, causes);
     }
@@ -90,6 +90,9 @@ fn check_object(object: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let metadata = path.field("metadata");
     let field = metadata.field("labels").to_string();
     for (key, value) in labels.into_iter().flatten() {
+        if are_enough(causes) {
+            return;
+        }
         let value = value.as_str().unwrap_or_default();
         causes.extend(label_key(key).into_iter().map(|fault| Cause::invalid(&field, quoted(key), fault)));
         causes.extend(label_value(value).into_iter().map(|fault| Cause::invalid(&field, quoted(value), fault)));

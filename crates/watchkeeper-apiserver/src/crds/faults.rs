@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::check::clipped;
+use super::check::{Checker, are_enough, clipped};
 use super::definition::{Definition, Names, VersionSpec};
 use super::path::Path;
 use super::{openapi, served_faults};
-use crate::defaults::CAUSES;
+use crate::defaults::{CAUSES, PATTERNS};
 use crate::failure::Cause;
 use crate::validation::{dns_1035_label, quoted, subdomain};
 
 /// What is wrong with a definition, given what it was. `object` is the same as a tree.
 pub(crate) fn faults(definition: &Definition, object: &Value, old: Option<&Definition>) -> Vec<Cause> {
-    let mut faults = Faults { causes: Vec::new(), shared: Shared::of(&definition.spec.versions) };
     let spec = &definition.spec;
+    let mut faults = Faults { causes: Vec::new(), shared: Shared::of(&spec.versions), checker: Checker::new() };
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     if old.is_none() && name != format!("{}.{}", spec.names.plural, spec.group) {
         faults.invalid("metadata.name", quoted(name), "must be spec.names.plural+\".\"+spec.group");
@@ -75,6 +75,8 @@ impl Shared {
 struct Faults {
     causes: Vec<Cause>,
     shared: Shared,
+    /// Of all defaults together: a definition may have many versions.
+    checker: Checker,
 }
 
 impl Faults {
@@ -96,6 +98,13 @@ impl Faults {
         for (i, _) in versions.iter().enumerate().filter(|(_, version)| schema(version)) {
             self.required(&format!("spec.versions[{i}].schema.openAPIV3Schema"));
         }
+        // One schema counts its patterns itself.
+        let schemas = versions.iter().filter_map(schema_of);
+        let too_many_patterns = !shared.schema && openapi::have_too_many_patterns(schemas);
+        if too_many_patterns {
+            let text = format!("there are more than {PATTERNS} different patterns in their schemas");
+            self.invalid("spec.versions", "\"\"", text);
+        }
         let mut names = BTreeSet::new();
         let mut unique = true;
         for (i, version) in versions.iter().enumerate() {
@@ -106,7 +115,7 @@ impl Faults {
                 self.invalid(&format!("{at}.name"), quoted(&version.name), wrong.join(","));
             }
             self.deprecation(version, &at);
-            if !shared.schema {
+            if !shared.schema && !too_many_patterns {
                 self.schema(version, &format!("{at}.schema.openAPIV3Schema"));
             }
             if !shared.subresources {
@@ -142,7 +151,7 @@ impl Faults {
             let has_status = versions.iter().any(has_status);
             if let Some(schema) = schema_of(first) {
                 let path = "spec.validation.openAPIV3Schema";
-                self.causes.extend(openapi::faults(schema, has_status, &Path::root(path)));
+                self.causes.extend(openapi::faults(schema, has_status, &Path::root(path), &mut self.checker));
             }
         }
         if self.shared.subresources {
@@ -158,7 +167,8 @@ impl Faults {
 
     fn schema(&mut self, version: &VersionSpec, path: &str) {
         if let Some(schema) = schema_of(version) {
-            self.causes.extend(openapi::faults(schema, has_status(version), &Path::root(path)));
+            let faults = openapi::faults(schema, has_status(version), &Path::root(path), &mut self.checker);
+            self.causes.extend(faults);
         }
     }
 
@@ -223,6 +233,9 @@ impl Faults {
 
     fn labels(&mut self, labels: &[String], at: &str) {
         for (i, label) in labels.iter().enumerate() {
+            if are_enough(&self.causes) {
+                return;
+            }
             let wrong = dns_1035_label(label);
             if !wrong.is_empty() {
                 self.invalid(&format!("{at}[{i}]"), quoted(label), wrong.join(","));

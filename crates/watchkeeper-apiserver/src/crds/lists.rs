@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::check::clipped;
+use super::check::{are_enough, clipped};
 use super::path::Path;
 use super::props::{ListType, Props};
-use crate::defaults::CAUSES;
 use crate::failure::Cause;
+use crate::validation::quoted;
 
 /// Entries that are there twice. What was so before, and still is, is let be.
 pub(super) fn duplicates(value: &Value, old: Option<&Value>, props: &Props, path: &Path<'_>, causes: &mut Vec<Cause>) {
@@ -37,7 +37,7 @@ pub(super) fn duplicates(value: &Value, old: Option<&Value>, props: &Props, path
                 if let Some(identity) = identity
                     && !seen.insert(canonical(&identity))
                 {
-                    if causes.len() >= CAUSES {
+                    if are_enough(causes) {
                         return;
                     }
                     causes.push(Cause::duplicate(&path.to_string(), clipped(&identity.to_string())));
@@ -53,14 +53,33 @@ pub(super) fn duplicates(value: &Value, old: Option<&Value>, props: &Props, path
 
 /// A text that equal values share, in whatever order their fields are.
 fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
+/// Each value is written once, however deep it stands: texts are not quoted again by what is around them.
+fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Object(map) => {
-            let sorted: BTreeMap<&str, String> =
-                map.iter().map(|(name, value)| (name.as_str(), canonical(value))).collect();
-            format!("{sorted:?}")
+            text.push('{');
+            for (name, value) in map.iter().collect::<BTreeMap<_, _>>() {
+                text.push_str(&quoted(name));
+                text.push(':');
+                write_canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
         }
-        Value::Array(values) => format!("{:?}", values.iter().map(canonical).collect::<Vec<_>>()),
-        scalar => scalar.to_string(),
+        Value::Array(values) => {
+            text.push('[');
+            for value in values {
+                write_canonical(value, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
     }
 }
 

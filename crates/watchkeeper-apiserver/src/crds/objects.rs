@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use super::check::Checker;
 use super::definition::Served;
 use super::path::Path;
+use super::prune::Dropped;
 use super::{embedded, fill, lists, prune};
 use crate::defaults::BODY_LIMIT;
 use crate::failure::{Cause, Failure};
@@ -31,10 +32,12 @@ pub(crate) fn decode(kind: &Kind, version: &Version, value: &mut Value) -> Resul
     }
     normalize(value);
     dropped.extend(prune::prune(value, &served.props));
-    embedded::coerce(value, &served.props, &Path::root(""), &mut dropped).map_err(|text| {
+    let mut within = Dropped::new();
+    embedded::coerce(value, &served.props, &Path::root(""), &mut within).map_err(|text| {
         let (kind, version) = (&kind.kind, quoted(&version.name));
         Failure::bad_request(format!("{kind} in version {version} cannot be handled as a {kind}: {text}"))
     })?;
+    dropped.extend(within.into_paths());
     filled(value, served).map(|()| dropped)
 }
 

@@ -3,18 +3,18 @@
 //! Counterpart: `ValidateCustomResourceDefinitionOpenAPISchema` in
 //! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::check::{Checker, clipped};
+use super::check::{Checker, are_enough, clipped};
 use super::formats;
 use super::path::Path;
 use super::props::Props;
 use super::prune::{OBJECT_FIELDS, is_pruned};
 use super::schema_view::SchemaView;
 use super::structural;
-use crate::defaults::CAUSES;
+use crate::defaults::PATTERNS;
 use crate::failure::Cause;
 use crate::validation::quoted;
 
@@ -25,7 +25,7 @@ const ROOT: &str = "[Description Type Format Title Maximum ExclusiveMaximum Mini
                     Example XPreserveUnknownFields XValidations]";
 
 /// What is wrong with the schema of a version.
-pub(super) fn faults(schema: &Value, has_status: bool, path: &Path<'_>) -> Vec<Cause> {
+pub(super) fn faults(schema: &Value, has_status: bool, path: &Path<'_>, checker: &mut Checker) -> Vec<Cause> {
     let view = SchemaView(schema);
     let mut causes = Vec::new();
     if has_status {
@@ -42,11 +42,10 @@ pub(super) fn faults(schema: &Value, has_status: bool, path: &Path<'_>) -> Vec<C
     let props = if structure.is_empty() { Some(Props::read(schema)) } else { None };
     causes.extend(structure);
     if let Some(Ok(props)) = &props {
-        let mut checker = Checker::new();
         let properties = path.field("properties");
         // What every object has may have no defaults, which is told elsewhere.
         let own = props.properties.iter().filter(|(name, _)| !OBJECT_FIELDS.contains(&&***name));
-        own.for_each(|(name, property)| defaults(property, &properties.key(name), &mut checker, &mut causes));
+        own.for_each(|(name, property)| defaults(property, &properties.key(name), checker, &mut causes));
     }
     causes.extend(own.causes);
     // Whatever else a schema may say that it cannot be checked with.
@@ -56,6 +55,32 @@ pub(super) fn faults(schema: &Value, has_status: bool, path: &Path<'_>) -> Vec<C
         causes.push(Cause::invalid(&path.to_string(), "\"\"", format!("error building validator: {error}")));
     }
     causes
+}
+
+/// Whether schemas have more different patterns together than anybody could want: each takes time to be read.
+pub(super) fn have_too_many_patterns<'a>(schemas: impl Iterator<Item = &'a Value>) -> bool {
+    let mut patterns = HashSet::new();
+    schemas.for_each(|schema| find_patterns(SchemaView(schema), &mut patterns));
+    patterns.len() > PATTERNS
+}
+
+fn find_patterns<'a>(schema: SchemaView<'a>, patterns: &mut HashSet<&'a str>) {
+    let pattern = schema.text("pattern");
+    if !pattern.is_empty() {
+        patterns.insert(pattern);
+    }
+    beneath(schema, &mut |part| find_patterns(part, patterns));
+}
+
+/// Every schema that a schema is made of. Definitions have a bounded depth.
+fn beneath<'a>(schema: SchemaView<'a>, visit: &mut dyn FnMut(SchemaView<'a>)) {
+    schema.properties().for_each(|(_, property)| visit(property));
+    for name in ["items", "additionalProperties", "not"] {
+        schema.part(name).into_iter().for_each(&mut *visit);
+    }
+    for name in ["allOf", "anyOf", "oneOf"] {
+        schema.parts(name).for_each(&mut *visit);
+    }
 }
 
 /// What a client is told of a schema that is accepted: rules that nobody checks, and formats that nobody knows.
@@ -87,7 +112,7 @@ fn root_faults(schema: SchemaView<'_>, path: &Path<'_>, causes: &mut Vec<Cause>)
 
 /// Defaults must be what they are the default of. Definitions have a bounded depth, and so has this.
 fn defaults(props: &Props, path: &Path<'_>, checker: &mut Checker, causes: &mut Vec<Cause>) {
-    if causes.len() >= CAUSES {
+    if are_enough(causes) {
         return;
     }
     let at = path.field("default");
@@ -133,7 +158,7 @@ struct OpenApi {
 impl OpenApi {
     // Definitions have a bounded depth, and so has this.
     fn schema(&mut self, schema: SchemaView<'_>, place: Place<'_>, path: &Path<'_>) {
-        if self.causes.len() >= CAUSES {
+        if are_enough(&self.causes) {
             return;
         }
         self.standard(schema, place, path);
@@ -283,6 +308,9 @@ impl OpenApi {
         let (properties, shown) = (items_at.field("properties"), clipped(&Value::from(keys.to_vec()).to_string()));
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         for key in keys {
+            if are_enough(&self.causes) {
+                return;
+            }
             match items.property(key) {
                 Some(property) if matches!(property.kind(), "array" | "object") => {
                     let text = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -331,14 +359,6 @@ impl Found {
             self.formats.push(format.to_owned());
         }
         self.rules |= schema.is_set("x-kubernetes-validations");
-        for (_, property) in schema.properties() {
-            self.schema(property);
-        }
-        for name in ["items", "additionalProperties", "not"] {
-            schema.part(name).into_iter().for_each(|part| self.schema(part));
-        }
-        for name in ["allOf", "anyOf", "oneOf"] {
-            schema.parts(name).for_each(|part| self.schema(part));
-        }
+        beneath(schema, &mut |part| self.schema(part));
     }
 }

@@ -193,6 +193,8 @@ fn escape(escaped: char, in_class: bool) -> String {
         'S' => "[^\\t\\n\\f\\r ]".to_owned(),
         'b' if !in_class => "(?-u:\\b)".to_owned(),
         'B' if !in_class => "(?-u:\\B)".to_owned(),
+        // To Go these are characters, to the other crate the edges of a word.
+        '<' | '>' => escaped.to_string(),
         other => format!("\\{other}"),
     }
 }
@@ -249,6 +251,7 @@ mod tests {
         assert!(matches(r"^a{,2}$", "a{,2}") && matches(r"^{a}$", "{a}") && matches(r"^a{2,3}$", "aa"));
         assert!(matches(r"^.$", "ä") && matches(r"^[+--]$", ","));
         assert!(matches(r"\bword\b", "a word"));
+        assert!(matches(r"^\<a\>$", "<a>") && !matches(r"^\<a\>$", "a"));
     }
 
     #[test]

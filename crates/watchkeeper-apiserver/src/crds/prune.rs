@@ -4,27 +4,54 @@ use serde_json::Value;
 
 use super::path::Path;
 use super::props::{Additional, Props};
+use crate::defaults::BODY_LIMIT;
 
 /// What every object has, whatever its schema says.
 pub(super) const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// The paths of what was dropped, as far as anybody is told of them: many fields below one long name have many long paths.
+pub(super) struct Dropped {
+    paths: Vec<String>,
+    /// How many more bytes they may have.
+    room: usize,
+}
+
+impl Dropped {
+    pub(super) fn new() -> Self {
+        Self { paths: Vec::new(), room: BODY_LIMIT }
+    }
+
+    pub(super) fn add(&mut self, path: &Path<'_>) {
+        if self.room > 0 {
+            let path = path.to_string();
+            self.room = self.room.saturating_sub(path.len());
+            self.paths.push(path);
+        }
+    }
+
+    pub(super) fn into_paths(self) -> Vec<String> {
+        self.paths
+    }
+}
+
 /// Drops what a whole object may not have; the paths of what went, sorted.
 pub(crate) fn prune(object: &mut Value, props: &Props) -> Vec<String> {
-    let mut pruner = Pruner { dropped: Vec::new() };
+    let mut pruner = Pruner { dropped: Dropped::new() };
     pruner.fields(object, Some(props), true, &Path::root(""));
-    pruner.dropped.sort_unstable();
-    pruner.dropped
+    let mut paths = pruner.dropped.into_paths();
+    paths.sort_unstable();
+    paths
 }
 
 /// Whether a value has nothing that would be dropped.
 pub(super) fn is_pruned(value: &Value, props: &Props) -> bool {
-    let mut pruner = Pruner { dropped: Vec::new() };
+    let mut pruner = Pruner { dropped: Dropped::new() };
     pruner.value(&mut value.clone(), Some(props), &Path::root(""));
-    pruner.dropped.is_empty()
+    pruner.dropped.paths.is_empty()
 }
 
 struct Pruner {
-    dropped: Vec<String>,
+    dropped: Dropped,
 }
 
 impl Pruner {
@@ -47,7 +74,7 @@ impl Pruner {
                     Some((None, Additional::Allowed(_))) => self.value(value, None, &path),
                     _ if keeps => {}
                     _ => {
-                        self.dropped.push(path.to_string());
+                        self.dropped.add(&path);
                         return false;
                     }
                 }

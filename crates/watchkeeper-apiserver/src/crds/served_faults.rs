@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::check::clipped;
 use super::definition::{ColumnSpec, ScalePaths, SelectableField, Subresources, VersionSpec};
 use super::faults::schema_of;
 use super::schema_view::SchemaView;
+use crate::defaults::DEPTH_LIMIT;
 use crate::failure::Cause;
 use crate::validation::quoted;
 
@@ -13,6 +15,8 @@ const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 /// How many fields objects may be selected by.
 const SELECTABLE_FIELDS: usize = 8;
+/// The most steps of a path to a number: an object must have room for them.
+const MOST_STEPS: usize = DEPTH_LIMIT - 10;
 const SIMPLE: &str = "must be a simple json path starting with .";
 
 /// What is wrong with where a version says how many there are.
@@ -27,6 +31,10 @@ pub(super) fn subresources(subresources: Option<&Subresources>, at: &str) -> Vec
         match path.as_str() {
             "" => causes.push(Cause::required(&at(field), "")),
             path if !is_simple(path) => causes.push(Cause::invalid(&at(field), quoted(path), SIMPLE)),
+            // Whoever scales an object makes what is missing on the way.
+            path if path.split('.').count() > MOST_STEPS => {
+                causes.push(Cause::invalid(&at(field), quoted(&clipped(path)), "is too deep for any object"));
+            }
             path if !path.starts_with(&format!("{under}.")) => {
                 causes.push(Cause::invalid(&at(field), quoted(path), format!("should be a json path under {under}")));
             }

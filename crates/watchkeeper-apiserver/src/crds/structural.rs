@@ -6,10 +6,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::check::are_enough;
 use super::path::Path;
 use super::pattern::Pattern;
 use super::schema_view::SchemaView;
-use crate::defaults::{CAUSES, PATTERNS};
+use crate::defaults::PATTERNS;
 use crate::failure::Cause;
 use crate::validation::quoted;
 
@@ -39,7 +40,7 @@ struct Faults {
 impl Faults {
     // Definitions have a bounded depth, and so has everything here.
     fn schema(&mut self, schema: SchemaView<'_>, level: Level, path: &Path<'_>) {
-        if self.causes.len() >= CAUSES {
+        if are_enough(&self.causes) {
             return;
         }
         if schema.kind() == "array" && schema.part("items").is_none() {
@@ -158,7 +159,7 @@ impl Faults {
 
     /// What combines schemas may check values, and may not say what they are.
     fn nested(&mut self, schema: SchemaView<'_>, skip_any_of: bool, path: &Path<'_>) {
-        if self.causes.len() >= CAUSES {
+        if are_enough(&self.causes) {
             return;
         }
         self.junctors(schema, skip_any_of, false, path);
@@ -211,7 +212,7 @@ impl Faults {
     }
 
     fn nested_completeness(&mut self, checks: SchemaView<'_>, names: SchemaView<'_>, at: &Path<'_>, from: &Path<'_>) {
-        if self.causes.len() >= CAUSES {
+        if are_enough(&self.causes) {
             return;
         }
         self.completeness(checks, names, at, from);

@@ -11,6 +11,7 @@ mod deletions;
 mod discovery;
 mod garbage;
 mod hostile;
+mod hostile_kinds;
 mod hostile_writes;
 mod lists;
 mod namespaces;
