@@ -34,6 +34,8 @@ struct State {
     known: BTreeMap<String, Known>,
     /// Those that wait for their objects to go, by name.
     waiting: BTreeSet<String>,
+    /// Names were given back: who was refused some may get them now.
+    given_back: bool,
 }
 
 struct Known {
@@ -80,8 +82,18 @@ impl State {
         }
         for object in &stored {
             let known = self.known.get(object.name());
-            if known.is_none_or(|known| known.revision != object.revision() || known.conflicting) {
+            if known.is_none_or(|known| known.revision != object.revision()) {
                 self.look_at(server, kind, object);
+            }
+        }
+        if std::mem::take(&mut self.given_back) {
+            for object in &stored {
+                match self.known.get(object.name()).filter(|known| known.conflicting) {
+                    Some(known) if known.revision == object.revision() => self.look_at(server, kind, object),
+                    // It was written just now: in the next round.
+                    Some(_) => self.given_back = true,
+                    None => {}
+                }
             }
         }
     }
@@ -101,6 +113,7 @@ impl State {
     fn forget(&mut self, server: &Inner, name: &str) {
         let Some(known) = self.known.remove(name) else { return };
         self.waiting.remove(name);
+        self.given_back = true;
         if let Some(kind) = known.kind {
             server.registry.undefine(&kind);
             server.storage.close(&kind);
@@ -111,6 +124,7 @@ impl State {
         let mut document = object.document();
         prepare::adopt(&mut document);
         let before = self.known.remove(object.name());
+        let accepted = before.as_ref().map(|before| before.accepted.clone()).unwrap_or_default();
         let mut known = Known::new(object, before);
         let waits = document.is_deleting() && has_cleanup(&document);
         match waits {
@@ -138,6 +152,7 @@ impl State {
         }
         known.revision = written(server, kind, object, &mut document).unwrap_or_default();
         known.group = definition.spec.group.clone();
+        self.given_back |= names != accepted && accepted != Names::default();
         known.accepted = names;
         known.deleting = document.is_deleting();
         if let Some(definition) = Definition::of(document.as_value()).filter(|known| known.is_true(ESTABLISHED)) {

@@ -425,3 +425,25 @@ fn a_definition_goes_with_everything_while_its_objects_are_written() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn definitions_that_want_the_same_names_are_not_looked_at_again_and_again() {
+    let server = server();
+    let mut first = definition("c.example.com", "Cog", anything());
+    first["spec"]["names"]["shortNames"] = json!(["co"]);
+    server.post(DEFINITIONS, first).await.ok();
+    is_quick(Duration::from_secs(10), async {
+        for i in 0..300 {
+            let mut other = definition("c.example.com", &format!("Wheel{i}"), anything());
+            other["spec"]["names"]["shortNames"] = json!(["co"]);
+            server.post(DEFINITIONS, other).await.ok();
+        }
+    })
+    .await;
+    // The first of those who were refused gets what is given back.
+    server.delete(&format!("{DEFINITIONS}/cogs.c.example.com")).await.ok();
+    let accepted = server.get(&format!("{DEFINITIONS}/wheel0s.c.example.com")).await.ok()["status"].clone();
+    assert_eq!(accepted["acceptedNames"]["shortNames"], json!(["co"]), "{accepted}");
+    let refused = server.get(&format!("{DEFINITIONS}/wheel1s.c.example.com")).await.ok()["status"].clone();
+    assert_eq!(refused["acceptedNames"].get("shortNames"), None, "{refused}");
+}
