@@ -5,8 +5,7 @@
 //!
 //! Handlers of one event also share what one of them decodes: see [`Shared`].
 
-use super::shared_decodes::{Memos, Shared};
-use crate::object::Memo;
+use super::shared_decodes::{Both, Shared};
 use crate::{Cached, Cause, Event, Object};
 
 /// One thing that happened to one object.
@@ -51,16 +50,17 @@ impl Change {
         self.last.as_ref()
     }
 
-    /// What a handler is shown: of an update both ends, of a deletion the last state.
-    pub(super) fn memos(&self) -> Memos {
-        let old = self.last.as_ref().or(self.old.as_ref());
-        (old.cloned().map(Memo::new), self.new.clone().map(Memo::new))
-    }
-
-    /// As a handler is told. Both ends are none only for what never was, and that is no change.
-    pub(super) fn event<K>(&self, (old, new): Memos) -> Option<Event<K>> {
+    /// As a handler is told, with what is decoded of both ends, if others are told too: of an update those are the old state and
+    /// the new, of a deletion the last. There are none only of what never was, and that is no change.
+    pub(super) fn event<K>(&self, decodes: Option<Both>) -> Option<Event<K>> {
         let (cause, final_state_known) = (self.cause, self.last.is_some());
-        let (old, new) = (old.map(Cached::of_memo), new.map(Cached::of_memo));
+        let (old, new) = (self.last.as_ref().or(self.old.as_ref()).cloned(), self.new.clone());
+        let (old, new) = match decodes {
+            None => (old.map(Cached::new), new.map(Cached::new)),
+            Some((of_old, of_new)) => {
+                (old.map(|old| Cached::sharing(old, of_old)), new.map(|new| Cached::sharing(new, of_new)))
+            }
+        };
         Some(match (old, new) {
             (None, Some(object)) => Event::Added { object, cause },
             (Some(old), Some(new)) => Event::Updated { old, new, cause },
@@ -92,9 +92,8 @@ impl Changes {
         if with_unchanged { self.items.len() } else { self.items.len() - self.unchanged }
     }
 
-    /// The event at a place, with objects that are shared with the others who are told of it.
+    /// The event at a place, which shares what is decoded with the others who are told of it.
     pub(super) fn event<K>(&self, at: usize) -> Option<Event<K>> {
-        let change = &self.items[at];
-        change.event(self.shared.memos(at, || change.memos()))
+        self.items[at].event(self.shared.decodes(at))
     }
 }

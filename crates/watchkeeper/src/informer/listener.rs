@@ -280,7 +280,7 @@ impl Inbox {
             Notice::Synced => self.listener.synced.raise(),
             Notice::Changes(changes) => self.hand = Hand::Changes(changes, 0),
             Notice::Replay { objects, cause } => self.hand = Hand::Replay { objects, cause, place: 0 },
-            Notice::Change(change) => return change.event(change.memos()),
+            Notice::Change(change) => return change.event(None),
         }
         None
     }

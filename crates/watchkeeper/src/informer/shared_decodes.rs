@@ -8,10 +8,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::defaults::SHARED_DECODES;
-use crate::object::Memo;
+use crate::object::Decodes;
 
-/// Both ends of a change, with what was decoded of them.
-pub(super) type Memos = (Option<Arc<Memo>>, Option<Arc<Memo>>);
+/// What was decoded of both ends of a change, the old one first.
+pub(super) type Both = (Arc<Decodes>, Arc<Decodes>);
 
 /// The places of an informer.
 pub(super) struct Places {
@@ -20,7 +20,7 @@ pub(super) struct Places {
     numbers: u64,
 }
 
-type Place = Mutex<Option<(u64, Memos)>>;
+type Place = Mutex<Option<(u64, Both)>>;
 
 impl Places {
     /// For so many changes, which come next. A single handler has nobody to share with.
@@ -47,20 +47,20 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What others were given who were told of the same change; or what is made now.
-    pub(super) fn memos(&self, at: usize, make: impl FnOnce() -> Memos) -> Memos {
-        let Some(places) = &self.places else { return make() };
+    /// Where what is decoded of a change is shared with others who are told of it; none if there are no others.
+    pub(super) fn decodes(&self, at: usize) -> Option<Both> {
+        let places = self.places.as_ref()?;
         let number = self.first + at as u64;
         let mut place = place(places, number);
-        if let Some((_, memos)) = place.as_ref().filter(|(of, _)| *of == number) {
-            return memos.clone();
+        if let Some((_, both)) = place.as_ref().filter(|(of, _)| *of == number) {
+            return Some(both.clone());
         }
-        let memos = make();
-        let gone = place.replace((number, memos.clone()));
+        let both = Both::default();
+        let gone = place.replace((number, both.clone()));
         // What is freed may be large.
         drop(place);
         drop(gone);
-        memos
+        Some(both)
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for Shared {
     }
 }
 
-fn place(places: &[Place], number: u64) -> MutexGuard<'_, Option<(u64, Memos)>> {
+fn place(places: &[Place], number: u64) -> MutexGuard<'_, Option<(u64, Both)>> {
     // The remainder is smaller than the number of places.
     let at = (number % places.len() as u64) as usize;
     places[at].lock().unwrap_or_else(PoisonError::into_inner)

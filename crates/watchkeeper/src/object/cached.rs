@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::de::DeserializeOwned;
 
@@ -38,30 +38,22 @@ use super::{DecodeError, Object};
 /// # Ok(()) }
 /// ```
 pub struct Cached<K> {
-    memo: Arc<Memo>,
+    object: Object,
+    /// What was decoded of it: nothing, and no memory for it, until somebody decodes it or clones this.
+    decodes: OnceLock<Arc<Decodes>>,
     of: PhantomData<fn() -> K>,
 }
 
-/// An object and what was decoded of it, whatever the type: handlers of one event share one, also if they see it as
-/// different types.
-pub(crate) struct Memo {
-    object: Object,
-    decoded: Mutex<Vec<(TypeId, Decoded)>>,
-}
+/// What was decoded of an object, whatever the type: handlers of one event share one, also if they see it as different types.
+#[derive(Default)]
+pub(crate) struct Decodes(Mutex<Vec<(TypeId, Decoded)>>);
 
 type Decoded = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
 
-impl Memo {
-    pub(crate) fn new(object: Object) -> Arc<Self> {
-        Arc::new(Self { object, decoded: Mutex::default() })
-    }
-
+impl Decodes {
     /// The object as a `K`. The lock is held while it is decoded, so that others who want it wait, and do not decode too.
-    fn decode<K: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<K>, DecodeError> {
-        if let Some(kept) = self.object.kept_decoded() {
-            return Ok(kept);
-        }
-        let mut all = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+    fn decode<K: DeserializeOwned + Send + Sync + 'static>(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|(of, _)| *of == TypeId::of::<K>());
         if let Some(known) = known.and_then(|(_, decoded)| match decoded {
             Ok(object) => object.clone().downcast().ok().map(Ok),
@@ -69,7 +61,7 @@ impl Memo {
         }) {
             return known;
         }
-        let decoded = self.object.decode().map(Arc::new);
+        let decoded = object.decode().map(Arc::new);
         let erased = decoded.clone().map(|object: Arc<K>| object as Arc<dyn Any + Send + Sync>);
         all.push((TypeId::of::<K>(), erased));
         decoded
@@ -77,36 +69,44 @@ impl Memo {
 }
 
 impl<K> Cached<K> {
-    pub(super) fn new(object: Object) -> Self {
-        Self::of_memo(Memo::new(object))
+    pub(crate) fn new(object: Object) -> Self {
+        Self { object, decodes: OnceLock::new(), of: PhantomData }
     }
 
-    pub(crate) fn of_memo(memo: Arc<Memo>) -> Self {
-        Self { memo, of: PhantomData }
+    /// One that shares what is decoded with others of the same object.
+    pub(crate) fn sharing(object: Object, decodes: Arc<Decodes>) -> Self {
+        Self { object, decodes: decodes.into(), of: PhantomData }
     }
 
     /// The object, without a type.
     pub fn object(&self) -> &Object {
-        &self.memo.object
+        &self.object
     }
 
     /// The object, without a type. What was decoded is freed with the last clone of this handle.
     pub fn into_object(self) -> Object {
-        self.memo.object.clone()
+        self.object
+    }
+
+    fn decodes(&self) -> &Arc<Decodes> {
+        self.decodes.get_or_init(Arc::default)
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
     /// The decoded object. It is decoded once, however many ask and through whichever clone.
     pub fn decode(&self) -> Result<Arc<K>, DecodeError> {
-        self.memo.decode()
+        match self.object.kept_decoded() {
+            Some(kept) => Ok(kept),
+            None => self.decodes().decode(&self.object),
+        }
     }
 }
 
 impl<K> Cached<K> {
     /// Decodes the body into any other type: a struct with the few fields that matter, say. Nothing of it is kept.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        self.memo.object.decode()
+        self.object.decode()
     }
 }
 
@@ -114,13 +114,13 @@ impl<K> Deref for Cached<K> {
     type Target = Object;
 
     fn deref(&self) -> &Object {
-        &self.memo.object
+        &self.object
     }
 }
 
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self { memo: self.memo.clone(), of: PhantomData }
+        Self::sharing(self.object.clone(), self.decodes().clone())
     }
 }
 

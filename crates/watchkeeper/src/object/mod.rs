@@ -26,7 +26,7 @@ mod text;
 mod version;
 
 pub use cached::Cached;
-pub(crate) use cached::Memo;
+pub(crate) use cached::Decodes;
 pub use decode_error::DecodeError;
 pub use handle::Object;
 pub(crate) use handle::{WeakObject, body_hash};
