@@ -8,7 +8,6 @@ use std::hint::black_box;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use futures::StreamExt as _;
@@ -149,10 +148,6 @@ impl Cache for Pods {
 
     async fn synced(&self) -> Outcome {
         Ok(self.0.wait_until_ready().await?)
-    }
-
-    fn patience(&self) -> Duration {
-        Duration::ZERO
     }
 
     fn is_at_rest(&self) -> bool {

@@ -1,7 +1,6 @@
 //! What does a library have to offer to be driven?
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use k8s_openapi::api::core::v1::Pod;
@@ -40,9 +39,6 @@ pub(crate) trait Cache: Clone + Send + 'static {
 
     /// Returns when the first list can be read.
     async fn synced(&self) -> Outcome;
-
-    /// How long nothing happens, at most, while there is still something to be done behind the scenes.
-    fn patience(&self) -> Duration;
 
     /// Nothing is left to be done behind the scenes, as far as the library tells.
     fn is_at_rest(&self) -> bool;

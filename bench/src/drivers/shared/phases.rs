@@ -51,7 +51,7 @@ pub(crate) async fn run<L: Library>(arguments: InformerArguments<L::Mode>) -> Ou
     }
     run.cache.synced().await?;
     let wall_s = before.wall_s();
-    let cpu_s = before.cpu_until(run.settled(run.cache.patience().max(QUIET)).await?).as_secs_f64();
+    let cpu_s = before.cpu_until(run.settled().await?).as_secs_f64();
     if run.asked(Phase::Sync) {
         sleep(AFTER).await;
     }
@@ -123,7 +123,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let marker = self.control.expire().await?;
         self.all_heard(marker).await?;
         let wall_s = before.wall_s();
-        let cpu_s = before.cpu_until(self.settled(QUIET).await?).as_secs_f64();
+        let cpu_s = before.cpu_until(self.settled().await?).as_secs_f64();
         sleep(AFTER).await;
         Ok(Relist { wall_s, cpu_s, rss_before, rss_peak: usage::peak()?, rss_after: usage::resident()? })
     }
@@ -135,7 +135,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let before = Before::now();
         self.all_heard(versions.last).await?;
         let wall_s = before.wall_s();
-        let cpu = before.cpu_until(self.settled(QUIET).await?);
+        let cpu = before.cpu_until(self.settled().await?);
         let (per_s, cpu_us) = (count as f64 / wall_s, micros(cpu) / count as f64);
         Ok(Events { count, wall_s, cpu_s: cpu.as_secs_f64(), per_s, cpu_us })
     }
@@ -147,7 +147,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         let before = Before::now();
         let versions = self.control.events(count, self.over, rate).await?;
         self.all_heard(versions.last).await?;
-        let cpu = before.cpu_until(self.settled(QUIET).await?);
+        let cpu = before.cpu_until(self.settled().await?);
         let sent = self.control.sent(versions).await?;
         let arrivals = first.recorded();
         let times = arrivals.iter().filter_map(|arrival| {
@@ -179,7 +179,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
             count = (count as f64 * BUSY_SPAN.div_duration_f64(begun.elapsed())).clamp(100.0, 1e6) as u64;
         };
         let events_per_s = events as f64 / started.elapsed().as_secs_f64();
-        self.settled(QUIET).await?;
+        self.settled().await?;
         Ok(Reads { idle, busy: BusyReads { times, events_per_s } })
     }
 
@@ -198,8 +198,8 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
         Ok(())
     }
 
-    /// Waits until nothing is left to be done, and nothing was done for `quiet`. The CPU time that was used until then.
-    async fn settled(&self, quiet: Duration) -> Outcome<Duration> {
+    /// Waits until nothing is left to be done, and nothing was done for a moment. The CPU time that was used until then.
+    async fn settled(&self) -> Outcome<Duration> {
         let started = Instant::now();
         let (mut rest_since, mut cpu_at_rest, mut before) = (started, usage::cpu(), usage::cpu());
         while started.elapsed() < SETTLING {
@@ -207,7 +207,7 @@ impl<C: Cache, M: ValueEnum + Clone + Send + Sync + 'static> Run<'_, C, M> {
             let cpu = usage::cpu();
             if cpu - before > REST || !self.cache.is_at_rest() {
                 (rest_since, cpu_at_rest) = (Instant::now(), cpu);
-            } else if rest_since.elapsed() >= quiet {
+            } else if rest_since.elapsed() >= QUIET {
                 return Ok(cpu_at_rest);
             }
             before = cpu;

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::Config;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use watchkeeper::defaults::REPACK_WAIT;
 use watchkeeper::{
     Event, HandlerHandle, Index, Keep, ListWatch, Lister, ObjectKey, Objects, Selector, SharedInformer, Transform,
 };
@@ -61,7 +59,7 @@ impl Library for Watchkeeper {
         });
         let handlers = handlers.collect::<Result<_, _>>()?;
         informer.start(CancellationToken::new())?;
-        Ok(Pods { lister: informer.lister(), informer, handlers, packs: mode != Mode::Raw })
+        Ok(Pods { lister: informer.lister(), informer, handlers })
     }
 }
 
@@ -122,7 +120,6 @@ pub(crate) struct Pods {
     informer: SharedInformer<Pod>,
     lister: Lister<Pod>,
     handlers: Vec<HandlerHandle>,
-    packs: bool,
 }
 
 fn look_at(pods: &Objects<Pod>, look: &mut Look) {
@@ -143,15 +140,8 @@ impl Cache for Pods {
         Ok(())
     }
 
-    /// A dictionary over all objects is tried when the packer has looked twice whether the list is there: it waits once,
-    /// and then twice as long.
-    fn patience(&self) -> Duration {
-        if self.packs { 2 * REPACK_WAIT + REPACK_WAIT / 4 } else { Duration::ZERO }
-    }
-
-    /// While two dictionaries are in use, objects are still packed again.
     fn is_at_rest(&self) -> bool {
-        self.informer.packing().dictionaries < 2
+        self.informer.packing().at_rest
     }
 
     fn all(&self, mut each: impl FnMut(&str, &str, &str)) {

@@ -55,6 +55,7 @@ pub(super) struct Task {
     /// When to look after the old dictionary, or for a better one.
     look_at: Option<Instant>,
     wait: Duration,
+    at_rest: bool,
 }
 
 /// The objects that were packed last, with their sizes.
@@ -102,6 +103,7 @@ impl Task {
             pass: None,
             look_at: None,
             wait: REPACK_WAIT,
+            at_rest: true,
         }
     }
 
@@ -122,6 +124,15 @@ impl Task {
                 () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
                 () = yield_now(), if self.pass.is_some() => self.pass_slice(),
             }
+            self.note_rest();
+        }
+    }
+
+    /// Says whether it would only wait for more now.
+    fn note_rest(&mut self) {
+        let at_rest = self.trying.is_none() && self.pass.is_none() && self.look_at.is_none();
+        if std::mem::replace(&mut self.at_rest, at_rest) != at_rest {
+            self.count(|status| status.at_rest = at_rest);
         }
     }
 
@@ -205,7 +216,8 @@ impl Task {
 
     /// A dictionary of the whole store is tried when the first list is there.
     fn improve_later(&mut self) {
-        if self.known.is_some() {
+        if let Some(known) = &self.known {
+            self.stored = known.list_keys().len();
             self.improve = true;
             self.look_later();
         }
