@@ -8,7 +8,7 @@ use super::{AccessRules, User};
 use crate::failure::{Details, Failure};
 use crate::http::options::Options;
 use crate::http::route::Route;
-use crate::kinds::qualified;
+use crate::kinds::{Kind, qualified};
 use crate::selectors::FieldSelector;
 use crate::validation::{path_segment, quoted};
 
@@ -40,15 +40,24 @@ pub(crate) fn check(
 ) -> Result<Arc<User>, Failure> {
     let user = User::of(found, headers, rules)?;
     if let Some(rules) = rules {
-        let asked = Asked::of(method, uri);
-        if !rules.allow(&user, &asked) {
-            return Err(asked.refused(&user));
-        }
+        rules.check(&user, &Asked::of(method, uri))?;
     }
     Ok(user)
 }
 
 impl Asked {
+    /// To create an object by writing it where there is none: that is asked for beside the verb of the request.
+    pub(crate) fn creation(kind: &Kind, namespace: Option<&str>, name: &str) -> Self {
+        Self::Resource {
+            verb: "create".to_owned(),
+            namespace: place(namespace, &kind.group, &kind.plural, Some(name)),
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+            subresource: String::new(),
+            name: name.to_owned(),
+        }
+    }
+
     fn of(method: &Method, uri: &Uri) -> Self {
         let Route::Resource(path) = Route::of(uri.path()) else {
             return Self::Path { verb: method.as_str().to_lowercase(), path: uri.path().to_owned() };
@@ -66,12 +75,7 @@ impl Asked {
             ("DELETE", None) => "deletecollection",
             _ => "",
         };
-        // A namespace is in itself.
-        let namespace = match path.namespace {
-            Some(namespace) => namespace,
-            None if path.group.is_empty() && path.plural == "namespaces" => path.name.clone().unwrap_or_default(),
-            None => String::new(),
-        };
+        let namespace = place(path.namespace.as_deref(), &path.group, &path.plural, path.name.as_deref());
         let name = match path.name {
             Some(name) => name,
             // Who asks for all objects of one name asks for that one.
@@ -123,6 +127,12 @@ impl Asked {
             }
         }
     }
+}
+
+/// Where something is. A namespace is in itself.
+fn place(namespace: Option<&str>, group: &str, plural: &str, name: Option<&str>) -> String {
+    let is_namespace = group.is_empty() && plural == "namespaces";
+    namespace.or(name.filter(|_| is_namespace)).unwrap_or_default().to_owned()
 }
 
 /// The name that a field selector wants, if it can be one.

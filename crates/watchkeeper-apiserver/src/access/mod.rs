@@ -31,6 +31,8 @@ use serde_json::{Value, json};
 pub(crate) use asked::{Asked, check};
 pub(crate) use user::{User, bearer};
 
+use crate::failure::Failure;
+
 /// Users, and what they may do. It is read with serde, from JSON or YAML.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +93,11 @@ impl AccessRules {
     /// Whether a user may do what is asked.
     pub(crate) fn allow(&self, user: &User, asked: &Asked) -> bool {
         user.is_master() || self.of(user).any(|rule| rule.allows(asked))
+    }
+
+    /// Refuses what a user may not do.
+    pub(crate) fn check(&self, user: &User, asked: &Asked) -> Result<(), Failure> {
+        if self.allow(user, asked) { Ok(()) } else { Err(asked.refused(user)) }
     }
 
     /// Who has a token; none, if nobody has it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::{Call, addresses, admit, initial, validate, write};
+use crate::access::Asked;
 use crate::crds;
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
 use crate::failure::{Cause, Failure};
@@ -71,6 +72,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
             call.warnings.add(warning);
         }
         validate::validate(kind, Some(call.version()), &document, None)?;
+        check_access(call)?;
         let stored = call.to_storage(&document);
         let name = document.meta("name").to_owned();
         let key = call.key_of(&name);
@@ -88,6 +90,16 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
             None if prefix.is_some() => return Err(Failure::generated_name_exists(kind, &name)),
             None => return Err(Failure::already_exists(kind, &name)),
         }
+    }
+}
+
+/// Who writes an object by its name, to change it, must be allowed to create it as well where it is not there.
+fn check_access(call: &Call) -> Result<(), Failure> {
+    match (call.server.settings.access.as_deref(), &call.name) {
+        (Some(rules), Some(name)) => {
+            rules.check(&call.user, &Asked::creation(&call.kind, call.namespace.as_deref(), name))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -19,6 +19,7 @@ mod openapi;
 mod ownership;
 mod patches;
 mod protobuf;
+mod refusals;
 mod representations;
 mod selectors;
 mod tables;
