@@ -35,6 +35,7 @@ pub(crate) mod eviction;
 pub(crate) mod get;
 mod initial;
 pub(crate) mod list;
+mod operations;
 mod owner_references;
 pub(crate) mod patch;
 pub(crate) mod reviews;

@@ -1,25 +1,22 @@
 //! `PATCH` of an object: JSON patches, merge patches and strategic merge patches.
 
 use http::StatusCode;
-use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
+use super::operations::{self, Operation};
 use super::validate::immutable;
 use super::{Call, admit, apply, strategic, update, write};
-use crate::defaults::{BODY_LIMIT, DEPTH_LIMIT, PATCH_LOOKS, PATCH_OPERATIONS};
+use crate::defaults::PATCH_OPERATIONS;
 use crate::failure::Failure;
 use crate::fields;
 use crate::http::answer::Answer;
-use crate::http::body::{self, Sent, is_within_depth, json_error, json_type};
+use crate::http::body::{self, Sent, json_error, json_type};
 use crate::schema::{self, SchemaRef};
 use crate::storage::Stored;
 
-/// How many values of an array can be shifted in the time of looking at one.
-const SHIFTS_PER_LOOK: usize = 8;
-
 /// What is to be done to an object.
 pub(super) enum Patch {
-    Json(Vec<PatchOperation>),
+    Json(Vec<Operation>),
     Merge(Value),
     Strategic(Map<String, Value>, SchemaRef),
 }
@@ -67,24 +64,20 @@ impl Patch {
                 tree => Err(wrong(&tree, "map[string]interface {}")),
             };
         }
-        let Value::Array(operations) = tree else { return Err(wrong(&tree, "[]handlers.jsonPatchOp")) };
+        let operations = match tree {
+            Value::Array(operations) => operations,
+            Value::Null => Vec::new(),
+            tree => return Err(wrong(&tree, "[]handlers.jsonPatchOp")),
+        };
         if operations.len() > PATCH_OPERATIONS {
             return Err(Failure::too_many_operations(PATCH_OPERATIONS, operations.len()));
         }
-        if let Some(bad) = operations.iter().find(|operation| !operation.is_object()) {
-            return Err(wrong(bad, "handlers.jsonPatchOp"));
-        }
-        let operations = operations.into_iter().map(|mut operation| {
-            // In Go, a value that is left out is null.
-            if let Value::Object(fields) = &mut operation
-                && fields.get("op").is_some_and(|op| op == "add" || op == "replace")
-            {
-                fields.entry("value").or_insert(Value::Null);
-            }
-            serde_json::from_value(operation)
+        let operations = operations.into_iter().map(|operation| match operation {
+            Value::Object(fields) => Operation::read(fields).map_err(bad),
+            Value::Null => Ok(Operation::default()),
+            other => Err(wrong(&other, "handlers.jsonPatchOp")),
         });
-        let operations = operations.collect::<Result<_, _>>();
-        operations.map(Self::Json).map_err(|_| Failure::rejected())
+        operations.collect::<Result<_, _>>().map(Self::Json)
     }
 
     /// A strategic merge needs to know types, and those of custom kinds say nothing of merging.
@@ -124,11 +117,7 @@ impl Patch {
         match self {
             Self::Merge(patch) => merges(patch.get("metadata")),
             Self::Strategic(patch, _) => merges(patch.get("metadata")),
-            Self::Json(operations) => operations.iter().any(|operation| match operation {
-                PatchOperation::Move(relocation) => names(relocation.from.as_str()) || names(relocation.path.as_str()),
-                PatchOperation::Copy(copy) => names(copy.from.as_str()) || names(copy.path.as_str()),
-                other => names(other.path().as_str()),
-            }),
+            Self::Json(operations) => operations.iter().flat_map(Operation::places).any(names),
         }
     }
 
@@ -150,40 +139,7 @@ impl Patch {
             }
             Self::Json(operations) => operations,
         };
-        let mut growth = Growth { copied: 0, looked_at: PATCH_LOOKS };
-        for operation in operations {
-            growth.check(object, operation)?;
-            growth.check_shifts(object, operation)?;
-            if is_rightly_absent(object, operation) || put_for_absent(object, operation) {
-                continue;
-            }
-            json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| Failure::rejected())?;
-        }
-        Ok(())
-    }
-}
-
-/// Whether something is to be null, and is not there: to Go that is the same.
-fn is_rightly_absent(object: &Value, operation: &PatchOperation) -> bool {
-    let PatchOperation::Test(test) = operation else { return false };
-    let (parent, _) = test.path.as_str().rsplit_once('/').unwrap_or_default();
-    test.value.is_null()
-        && object.pointer(test.path.as_str()).is_none()
-        && object.pointer(parent).is_some_and(Value::is_object)
-}
-
-/// Replaces what is not there, and answers whether it did: in a map, Go's library does not look whether there is
-/// something to replace. `kubectl rollout undo` relies on that.
-fn put_for_absent(object: &mut Value, operation: &PatchOperation) -> bool {
-    let PatchOperation::Replace(replace) = operation else { return false };
-    let Some((parent, key)) = replace.path.split_back() else { return false };
-    let key = key.decoded();
-    match object.pointer_mut(parent.as_str()) {
-        Some(Value::Object(map)) if !map.contains_key(key.as_ref()) => {
-            map.insert(key.into_owned(), replace.value.clone());
-            true
-        }
-        _ => false,
+        operations::apply(object, operations)
     }
 }
 
@@ -195,55 +151,6 @@ fn accepted(call: &Call) -> Vec<&'static str> {
     }
     accepted.push(apply::MEDIA_TYPE);
     accepted
-}
-
-/// How a patch makes its object larger and deeper. Copies of copies, and what is moved beneath what was moved, would
-/// grow without bound.
-struct Growth {
-    /// Bytes; they may be as many as a body has.
-    copied: usize,
-    /// Values that may still be looked at.
-    looked_at: usize,
-}
-
-impl Growth {
-    fn check(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), Failure> {
-        let from = |pointer: &str| object.pointer(pointer).unwrap_or(&Value::Null);
-        let (path, value) = match operation {
-            PatchOperation::Add(add) => (&add.path, &add.value),
-            PatchOperation::Replace(replace) => (&replace.path, &replace.value),
-            PatchOperation::Move(relocation) => (&relocation.path, from(relocation.from.as_str())),
-            PatchOperation::Copy(copy) => (&copy.path, from(copy.from.as_str())),
-            PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
-        };
-        let levels = DEPTH_LIMIT.saturating_sub(path.as_str().matches('/').count());
-        if !is_within_depth(value, levels, &mut self.looked_at) {
-            return Err(Failure::rejected());
-        }
-        if matches!(operation, PatchOperation::Copy(_)) {
-            self.copied += value.to_string().len();
-        }
-        if self.copied > BODY_LIMIT { Err(Failure::rejected()) } else { Ok(()) }
-    }
-
-    /// What is put into an array, or taken out of it, shifts all that stands behind.
-    fn check_shifts(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), Failure> {
-        let places = match operation {
-            PatchOperation::Add(add) => [Some(add.path.as_str()), None],
-            PatchOperation::Remove(remove) => [Some(remove.path.as_str()), None],
-            PatchOperation::Move(relocation) => [Some(relocation.from.as_str()), Some(relocation.path.as_str())],
-            PatchOperation::Copy(copy) => [Some(copy.path.as_str()), None],
-            PatchOperation::Replace(_) | PatchOperation::Test(_) => return Ok(()),
-        };
-        for (array, index) in places.into_iter().flatten().filter_map(|place| place.rsplit_once('/')) {
-            let length = object.pointer(array).and_then(Value::as_array).map_or(0, Vec::len);
-            let behind = index.parse().map_or(0, |index| length.saturating_sub(index));
-            // To shift a value is cheaper than to look at it.
-            let cost = behind / SHIFTS_PER_LOOK;
-            self.looked_at = self.looked_at.checked_sub(cost).ok_or_else(Failure::rejected)?;
-        }
-        Ok(())
-    }
 }
 
 /// The object that a patch makes of the current one, in the version that was asked for.

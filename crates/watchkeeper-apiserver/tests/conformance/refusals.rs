@@ -63,3 +63,103 @@ async fn whoever_may_only_change_objects_creates_none() {
     let mine = format!("{LEASES}/mine");
     assert_eq!(as_alice(&server, Method::PUT, &mine, "application/json", &lease("mine")).await.status, 201);
 }
+
+#[tokio::test(start_paused = true)]
+async fn json_patches_do_what_the_library_of_a_kube_apiserver_does() {
+    let server = server();
+    let path = format!("{MAPS}/a");
+    let mut map = config_map("a");
+    map["data"] = json!({"k": "v"});
+    server.post(MAPS, map).await.ok();
+    let listed = json!({"op": "add", "path": "/metadata/finalizers", "value": ["e.x/a", "e.x/b"]});
+    let unlisted = json!({"op": "remove", "path": "/metadata/finalizers"});
+    let rejected = "the server rejected our request due to an error in our request";
+    let within = |operation: Value| json!([listed, operation]);
+    for patch in [
+        json!([{"op": "add", "path": "", "value": config_map("a")}]),
+        json!([{"op": "remove", "path": ""}]),
+        json!([{"op": "test", "path": "", "value": {"a": 1}}]),
+        json!([{"op": "move", "from": "", "path": "/data/x"}]),
+        json!([{"op": "copy", "from": "", "path": "/data/x"}]),
+        json!([{"op": "copy", "from": "/data/k", "path": ""}]),
+        json!([{"op": "copy", "from": "/nope/nope", "path": "/data/x"}]),
+        json!([{"op": "move", "from": "/data/nope", "path": "/data/x"}]),
+        json!([{"op": "move", "from": "/data", "path": "/data/x"}]),
+        json!([{"op": "copy", "path": "/data/x"}]),
+        json!([{"op": "add", "value": "3"}]),
+        json!([{"op": "add", "path": "data", "value": "3"}]),
+        json!([{"op": "remove", "path": "/data/nope"}]),
+        json!([{"op": "test", "path": "/nope/nope"}]),
+        json!([{"op": "test", "path": "/data/k/x", "value": null}]),
+        json!([{"op": "nope", "path": "/data/k"}]),
+        json!([{"op": "replace", "path": "", "value": 1}]),
+        json!([null]),
+        within(json!({"op": "add", "path": "/metadata/finalizers/-4", "value": "e.x/c"})),
+        within(json!({"op": "add", "path": "/metadata/finalizers/3", "value": "e.x/c"})),
+        within(json!({"op": "remove", "path": "/metadata/finalizers/-3"})),
+        within(json!({"op": "remove", "path": "/metadata/finalizers/-"})),
+        within(json!({"op": "replace", "path": "/metadata/finalizers/2", "value": "e.x/c"})),
+        within(json!({"op": "copy", "from": "/metadata/finalizers/5", "path": "/data/x"})),
+    ] {
+        let reply = server.patch(&path, "application/json-patch+json", patch.clone()).await;
+        assert_eq!(reply.failure(), (422, "Invalid".to_owned(), rejected.to_owned()), "{patch}");
+    }
+    let unmarshal = |what: &str| format!("error decoding patch: json: cannot unmarshal {what}");
+    for (patch, text) in [
+        (json!([{"op": 1, "path": "/data/k"}]), "number into Go struct field jsonPatchOp.op of type string"),
+        (json!([{"op": "add", "path": []}]), "array into Go struct field jsonPatchOp.path of type string"),
+        (json!([1]), "number into Go value of type handlers.jsonPatchOp"),
+        (json!({}), "object into Go value of type []handlers.jsonPatchOp"),
+    ] {
+        let reply = server.patch(&path, "application/json-patch+json", patch).await;
+        assert_eq!(reply.failure(), (400, "BadRequest".to_owned(), unmarshal(text)));
+    }
+    let missing = format!("{MAPS}/nope");
+    let reply = server.patch(&missing, "application/json-patch+json", json!([{"op": "nope"}])).await;
+    assert_eq!(reply.status, 404);
+
+    let tested = |operation: Value, at: &str, value: Value| json!([listed, operation, {"op": "test", "path": at, "value": value}, unlisted]);
+    for (patch, data) in [
+        (json!(null), json!({"k": "v"})),
+        (json!([{"op": "copy", "from": "/data/nope", "path": "/data/x"}]), json!({"k": "v", "x": ""})),
+        (json!([{"op": "replace", "path": "/data/y", "value": "1"}]), json!({"k": "v", "x": "", "y": "1"})),
+        (json!([{"op": "move", "from": "/data/y", "path": "/data/x"}]), json!({"k": "v", "x": "1"})),
+        (json!([{"op": "add", "path": "any/data/z", "value": "3"}]), json!({"k": "v", "x": "1", "z": "3"})),
+        (
+            json!([{"op": "test", "path": "/data/nope"}, {"op": "remove", "path": "/data/z"}]),
+            json!({"k": "v", "x": "1"}),
+        ),
+        (
+            tested(
+                json!({"op": "add", "path": "/metadata/finalizers/-1", "value": "e.x/c"}),
+                "/metadata/finalizers",
+                json!(["e.x/a", "e.x/b", "e.x/c"]),
+            ),
+            json!({"k": "v", "x": "1"}),
+        ),
+        (
+            tested(
+                json!({"op": "replace", "path": "/metadata/finalizers/-1", "value": "e.x/c"}),
+                "/metadata/finalizers",
+                json!(["e.x/a", "e.x/c"]),
+            ),
+            json!({"k": "v", "x": "1"}),
+        ),
+        (
+            tested(
+                json!({"op": "remove", "path": "/metadata/finalizers/-2"}),
+                "/metadata/finalizers/-1",
+                json!("e.x/b"),
+            ),
+            json!({"k": "v", "x": "1"}),
+        ),
+        (
+            json!([{"op": "replace", "path": "", "value": {"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "a"}, "data": {"q": "v"}}}]),
+            json!({"q": "v"}),
+        ),
+    ] {
+        let reply = server.patch(&path, "application/json-patch+json", patch.clone()).await;
+        assert_eq!(reply.ok()["data"], data, "{patch}");
+    }
+}
