@@ -25,6 +25,7 @@
 //! | [`POD_GRACE`] | `DefaultTerminationGracePeriodSeconds` | 30 s | |
 //! | [`UPDATE_MANAGERS`] | `DefaultMaxUpdateManagers` | 10 | |
 //! | [`MANAGER_NAME`] | `FieldManagerMaxLength` | 128 bytes | |
+//! | [`MANAGED_SUBRESOURCE`] | `MaxSubresourceNameLength` | 256 bytes | |
 //! | [`MANAGED_BYTES`] | etcd's largest request, 1.5 MiB, for the whole object | 1 MiB | objects have a limit of their own here |
 //! | [`YAML_ALIASED`] | none | 1 MiB | a few lines of YAML can be made into a lot |
 //! | [`MANAGED_DEPTH`] | none | 110 steps | they stand four levels deeper than what they name |
@@ -97,6 +98,8 @@ pub const NODE_PORTS: (u32, u32) = (30_000, 2768);
 pub const UPDATE_MANAGERS: usize = 10;
 /// The longest name of a field manager.
 pub const MANAGER_NAME: usize = 128;
+/// The longest name of a subresource in managed fields.
+pub const MANAGED_SUBRESOURCE: usize = 256;
 /// The largest managed fields. Who updates an object loses larger ones, and who applies one is refused.
 pub const MANAGED_BYTES: usize = 1 << 20;
 /// How many bytes the aliases of a configuration in YAML may add to it.

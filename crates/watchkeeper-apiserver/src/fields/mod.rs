@@ -44,9 +44,9 @@ use serde_json::Value;
 pub(crate) use apply::{apply, described, object_of, shown_type, tree_of};
 use entry::Entry;
 use json::Order;
-pub(crate) use track::{created, is_same_but_for_times, updated};
+pub(crate) use track::{checked_update, created, is_same_but_for_times, updated};
 
-use crate::defaults::{CAUSES, MANAGED_BYTES, MANAGED_DEPTH, MANAGER_NAME};
+use crate::defaults::{CAUSES, MANAGED_BYTES, MANAGED_DEPTH, MANAGED_SUBRESOURCE, MANAGER_NAME};
 use crate::failure::{Cause, Failure};
 use crate::kinds::Kind;
 use crate::schema::{Schema, SchemaRef, from_openapi, of};
@@ -126,17 +126,37 @@ pub(crate) fn manager_name<'a>(field_manager: &'a str, user_agent: &'a str) -> S
 
 /// Whether a manager of a query may be called so.
 pub(crate) fn check_manager(name: &str, options: &str) -> Result<(), Failure> {
+    let causes = manager_faults(name, "fieldManager");
+    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options(options, causes)) }
+}
+
+/// What is wrong with the owners that somebody has written into managed fields himself.
+///
+/// Counterpart: `ValidateManagedFields` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`.
+fn owner_faults(managed: &Managed) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (i, entry) in track::read(managed).iter().enumerate().take_while(|(i, _)| *i < CAUSES) {
+        causes.extend(manager_faults(&entry.owner.manager, &format!("metadata.managedFields[{i}].manager")));
+        if entry.owner.subresource.len() > MANAGED_SUBRESOURCE {
+            causes.push(Cause::too_long(&format!("metadata.managedFields[{i}].subresource"), MANAGED_SUBRESOURCE));
+        }
+    }
+    causes.truncate(CAUSES);
+    causes
+}
+
+fn manager_faults(name: &str, field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     if name.len() > MANAGER_NAME {
-        causes.push(Cause::too_long("fieldManager", MANAGER_NAME));
+        causes.push(Cause::too_long(field, MANAGER_NAME));
     }
     // Each complaint shows the whole name.
     let most = if causes.is_empty() { CAUSES } else { 1 };
     for (i, c) in name.char_indices().filter(|(_, c)| !is_printable(*c)).take(most) {
         let text = format!("invalid character U+{:04X} (at position {i})", u32::from(c));
-        causes.push(Cause::invalid("fieldManager", crate::validation::quoted(name), text));
+        causes.push(Cause::invalid(field, crate::validation::quoted(name), text));
     }
-    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options(options, causes)) }
+    causes
 }
 
 /// Go's `unicode.IsPrint`, nearly.

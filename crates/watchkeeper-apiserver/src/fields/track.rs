@@ -5,23 +5,39 @@ use serde_json::Value;
 
 use super::entry::{Entry, Owner, read_sent, read_written, same_but_for_times};
 use super::owners::{Writing, update};
-use super::{Managed, manager_name, new_object, written};
+use super::{Managed, manager_name, new_object, owner_faults, written};
+use crate::failure::Failure;
 use crate::storage::Document;
 use crate::verbs::Call;
 
 /// The owner of what nobody gave a name for.
 const UNKNOWN: &str = "unknown";
 
-/// Gives the fields of a new object to whoever creates it.
-pub(crate) fn created(call: &Call, document: &mut Document) {
+/// Gives the fields of a new object to whoever creates it. Refuses owners that nobody can be.
+pub(crate) fn created(call: &Call, document: &mut Document) -> Result<(), Failure> {
+    let mut sent = false;
     let entries = match document.take_managed() {
-        _ if !call.server.settings.managed_fields => return,
-        Managed::Decided(bytes) => return document.set_managed(bytes.into()),
-        Managed::Sent(entries) if !is_reset(&entries) => read_sent(&entries).unwrap_or_default(),
+        _ if !call.server.settings.managed_fields => return Ok(()),
+        Managed::Decided(bytes) => {
+            document.set_managed(bytes.into());
+            return Ok(());
+        }
+        Managed::Sent(entries) if !is_reset(&entries) => {
+            sent = true;
+            read_sent(&entries).unwrap_or_default()
+        }
         _ => Vec::new(),
     };
     let new = new_object(&call.kind, &call.version().api_version);
     track(call, new, document, entries);
+    if sent { check_owners(call, document) } else { Ok(()) }
+}
+
+/// As [`updated`]. Refuses owners that nobody can be, if the update names owners.
+pub(crate) fn checked_update(call: &Call, old: &Document, next: &mut Document) -> Result<(), Failure> {
+    let sent = matches!(next.managed(), Managed::Sent(_));
+    updated(call, old, next);
+    if sent { check_owners(call, next) } else { Ok(()) }
 }
 
 /// Gives the fields that an update changes to whoever makes it.
@@ -45,6 +61,13 @@ pub(crate) fn updated(call: &Call, old: &Document, next: &mut Document) {
     // Of an object whose managed fields were taken away nothing is tracked, until somebody applies it.
     if !entries.is_empty() {
         track(call, old.as_value(), next, entries);
+    }
+}
+
+fn check_owners(call: &Call, document: &Document) -> Result<(), Failure> {
+    match owner_faults(document.managed()) {
+        causes if causes.is_empty() => Ok(()),
+        causes => Err(Failure::invalid(&call.kind.kind, &call.kind.group, document.meta("name"), causes)),
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     initial::convert(kind, &mut document);
     // What was sent, and what its type fills in, is the client's; all else is the server's.
     admit::fill(call, &mut document);
-    fields::created(call, &mut document);
+    fields::created(call, &mut document)?;
     initial::apply(kind, call.has_status(), &mut document);
     if crds::is_definition(kind) {
         crds::prepare(None, false, &mut document);

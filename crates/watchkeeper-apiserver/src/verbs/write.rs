@@ -174,7 +174,7 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     strip(&mut next);
     initial::convert(kind, &mut next);
     admit::fill(call, &mut next);
-    fields::updated(call, &call.shown_version(old), &mut next);
+    fields::checked_update(call, &call.shown_version(old), &mut next)?;
     carry_over(call, old, &mut next)?;
     let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
     let status = status.cloned();

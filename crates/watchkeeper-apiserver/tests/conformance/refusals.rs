@@ -163,3 +163,40 @@ async fn json_patches_do_what_the_library_of_a_kube_apiserver_does() {
         assert_eq!(reply.ok()["data"], data, "{patch}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_owns_fields_under_a_name_that_no_manager_may_have() {
+    let server = server();
+    let entry = |manager: &str, subresource: &str| {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2024-01-01T00:00:00Z",
+               "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}, "subresource": subresource})
+    };
+    let map = |entries: &[Value]| {
+        let mut map = config_map("m");
+        map["metadata"]["managedFields"] = entries.into();
+        map
+    };
+    let (long, longer) = ("x".repeat(129), "x".repeat(257));
+    let refused = |faults: &str| (422, "Invalid".to_owned(), format!("ConfigMap \"m\" is invalid: {faults}"));
+    let path = format!("{MAPS}?dryRun=All");
+    server.post(&path, map(&[entry(&long[1..], &longer[1..])])).await.ok();
+    server.post(&path, map(&[entry("", "")])).await.ok();
+    let too_long = "metadata.managedFields[0].manager: Too long: may not be more than 128 bytes";
+    assert_eq!(server.post(&path, map(&[entry(&long, "")])).await.failure(), refused(too_long));
+    let unprintable =
+        "metadata.managedFields[0].manager: Invalid value: \"a\\ab\": invalid character U+0007 (at position 1)";
+    assert_eq!(server.post(&path, map(&[entry("a\u{7}b", "")])).await.failure(), refused(unprintable));
+    let beneath = "metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes";
+    assert_eq!(server.post(&path, map(&[entry("m", &longer)])).await.failure(), refused(beneath));
+    let several = format!(
+        "[{unprintable}, metadata.managedFields[1].manager: Too long: may not be more than 128 bytes, \
+         metadata.managedFields[1].subresource: Too long: may not be more than 256 bytes]"
+    );
+    let reply = server.post(&path, map(&[entry(&long, &longer), entry("a\u{7}b", "")])).await;
+    assert_eq!(reply.failure(), refused(&several));
+
+    server.post(MAPS, config_map("m")).await.ok();
+    server.merge(&format!("{MAPS}/m"), json!({"data": {"k": "v"}})).await.ok();
+    let patch = json!({"metadata": {"managedFields": [entry(&long, "")]}});
+    assert_eq!(server.merge(&format!("{MAPS}/m"), patch).await.failure(), refused(too_long));
+}
