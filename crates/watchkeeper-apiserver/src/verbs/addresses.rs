@@ -12,6 +12,7 @@ use crate::defaulting::{needs_address, needs_node_ports};
 use crate::defaults::{NODE_PORTS, SERVICE_ADDRESSES};
 use crate::failure::{Cause, Failure};
 use crate::storage::Document;
+use crate::validation::quoted;
 
 /// Whoever writes a service holds this until it is stored, so that no two get the same address.
 pub(super) fn hold(call: &Call) -> Option<MutexGuard<'_, ()>> {
@@ -38,10 +39,9 @@ pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) -
         }
         return Ok(());
     }
-    let taken = taken_address(call, old, spec).into_iter().chain(taken_ports(call, old, spec));
-    let taken: Vec<Cause> = taken.collect();
-    if !taken.is_empty() {
-        return Err(Failure::invalid(&call.kind.kind, "", &name, taken));
+    // A kube-apiserver stops at the first.
+    if let Some(taken) = refused_address(call, old, spec).or_else(|| refused_port(call, old, spec)) {
+        return Err(Failure::invalid(&call.kind.kind, "", &name, vec![taken]));
     }
     if needs_address(spec) {
         spec.insert("clusterIP".to_owned(), address(call).into());
@@ -61,37 +61,67 @@ pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) -
         spec.entry("ipFamilies").or_insert(families);
     }
     spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    assign_ports(call, spec)
+    assign_ports(call, old.is_none(), spec)
 }
 
-/// An address that a service asks for, and another has.
-fn taken_address(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Option<Cause> {
+/// An address that a service asks for and cannot have: it is none, or another has it. Where addresses begin and end is
+/// each cluster's own affair, so any is good.
+fn refused_address(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Option<Cause> {
     let address = spec.get("clusterIP").filter(|address| old.and_then(|old| old.get("clusterIP")) != Some(*address));
     let address = address.and_then(Value::as_str).filter(|address| !matches!(*address, "" | "None"))?;
+    if address.parse::<std::net::IpAddr>().is_err() {
+        let text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        return Some(Cause::invalid("spec.clusterIPs[0]", quoted(address), text));
+    }
     let services = call.server.storage.objects(&call.kind);
     let is_taken = services.iter().any(|service| service.field(&call.kind, "spec.clusterIP") == address);
     let text = format!("failed to allocate IP {address}: provided IP is already allocated");
     is_taken.then(|| Cause::invalid("spec.clusterIPs", json!([address]), text))
 }
 
-/// Ports of nodes that a service asks for, and another has.
-fn taken_ports(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Vec<Cause> {
-    let numbers = |spec: &Map<String, Value>| -> Vec<i64> {
-        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
-        ports.map(|port| port.get("nodePort").and_then(Value::as_i64).unwrap_or_default()).collect()
-    };
-    let own: BTreeSet<i64> = old.map(&numbers).unwrap_or_default().into_iter().collect();
-    let asked = numbers(spec).into_iter().enumerate().filter(|(_, port)| *port != 0 && !own.contains(port));
-    let asked: Vec<(usize, i64)> = asked.collect();
-    if asked.is_empty() {
-        return Vec::new();
+/// A port of the nodes that a service asks for and cannot have: there is none of this number, or it is taken.
+fn refused_port(call: &Call, old: Option<&Map<String, Value>>, spec: &Map<String, Value>) -> Option<Cause> {
+    if !matches!(spec.get("type").and_then(Value::as_str), Some("NodePort" | "LoadBalancer")) {
+        return None;
     }
-    let used = used_ports(call);
-    let taken = asked.into_iter().filter(|(_, port)| used.contains(port)).map(|(i, port)| {
-        Cause::invalid(&format!("spec.ports[{i}].nodePort"), port, "provided port is already allocated")
-    });
-    // A kube-apiserver stops at the first.
-    taken.take(1).collect()
+    let own: BTreeSet<i64> = old.into_iter().flat_map(ports).map(|port| number(port, "nodePort")).collect();
+    let asked = ports(spec).enumerate().map(|(i, port)| (i, number(port, "port"), number(port, "nodePort")));
+    let asked: Vec<_> = asked.filter(|(_, _, asked)| *asked != 0 && !own.contains(asked)).collect();
+    if asked.is_empty() {
+        return None;
+    }
+    let (first, count) = NODE_PORTS;
+    let (first, last) = (i64::from(first), i64::from(first + count - 1));
+    let mut used = used_ports(call);
+    let mut given = HashMap::new();
+    for (i, port, asked) in asked {
+        // One port of several protocols is at one port of the nodes.
+        if given.get(&port) == Some(&asked) {
+            continue;
+        }
+        let fault = if !(first..=last).contains(&asked) {
+            format!("provided port is not in the valid range. The range of valid ports is {first}-{last}")
+        } else if used.contains(&asked) {
+            "provided port is already allocated".to_owned()
+        } else {
+            // What an update asks for twice is found later.
+            if old.is_none() {
+                used.insert(asked);
+            }
+            given.entry(port).or_insert(asked);
+            continue;
+        };
+        return Some(Cause::invalid(&format!("spec.ports[{i}].nodePort"), asked, fault));
+    }
+    None
+}
+
+fn ports(spec: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    spec.get("ports").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn number(port: &Value, key: &str) -> i64 {
+    port.get(key).and_then(Value::as_i64).unwrap_or_default()
 }
 
 fn keep(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
@@ -134,9 +164,14 @@ fn keep(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
     }
 }
 
-fn assign_ports(call: &Call, spec: &mut Map<String, Value>) -> Result<(), Failure> {
+fn assign_ports(call: &Call, is_new: bool, spec: &mut Map<String, Value>) -> Result<(), Failure> {
     if !needs_node_ports(spec) {
         return Ok(());
+    }
+    // In a new service, one port of several protocols is at one port of the nodes.
+    let mut shared = HashMap::new();
+    for port in ports(spec).filter(|port| is_new && number(port, "nodePort") != 0) {
+        shared.entry(number(port, "port")).or_insert(number(port, "nodePort"));
     }
     let is_local = spec.get("externalTrafficPolicy").and_then(Value::as_str) == Some("Local");
     let is_balanced = spec.get("type").and_then(Value::as_str) == Some("LoadBalancer");
@@ -153,7 +188,15 @@ fn assign_ports(call: &Call, spec: &mut Map<String, Value>) -> Result<(), Failur
     }
     let mut used = used_ports(call);
     for port in &mut open {
-        port.insert("nodePort".to_owned(), port_number(call, &mut used)?.into());
+        let number = port.get("port").and_then(Value::as_i64).unwrap_or_default();
+        let node_port = match shared.get(&number) {
+            Some(node_port) => *node_port,
+            None => port_number(call, &mut used)?,
+        };
+        if is_new {
+            shared.insert(number, node_port);
+        }
+        port.insert("nodePort".to_owned(), node_port.into());
     }
     if wants_check {
         spec.insert("healthCheckNodePort".to_owned(), port_number(call, &mut used)?.into());

@@ -8,6 +8,7 @@ use watchkeeper_apiserver::{AccessRules, ApiServer};
 use crate::support::*;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// Sends something as `alice`, who may change things.
@@ -199,4 +200,85 @@ async fn nobody_owns_fields_under_a_name_that_no_manager_may_have() {
     server.merge(&format!("{MAPS}/m"), json!({"data": {"k": "v"}})).await.ok();
     let patch = json!({"metadata": {"managedFields": [entry(&long, "")]}});
     assert_eq!(server.merge(&format!("{MAPS}/m"), patch).await.failure(), refused(too_long));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_services_are_refused_where_they_cannot_be() {
+    let server = server();
+    let service = |name: &str, spec: &Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
+    let twice = "spec.ports[1]: Duplicate value: \
+                 {\"Name\":\"\",\"Protocol\":\"TCP\",\"AppProtocol\":null,\"Port\":80,\"TargetPort\":0,\"NodePort\":0}";
+    let outside = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+    let no_node_port = "nodePort: Forbidden: may not be used when `type` is 'ClusterIP'";
+    let taken = "provided port is already allocated";
+    server
+        .post(SERVICES, service("one", &json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 31999}]})))
+        .await
+        .ok();
+    for (spec, faults) in [
+        (json!({"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 80}]}), twice.to_owned()),
+        (
+            json!({"ports": [{"name": "a", "port": 80, "nodePort": 30999}, {"name": "b", "port": 80, "nodePort": 30999}]}),
+            format!(
+                "[spec.ports[0].{no_node_port}, spec.ports[1].{no_node_port}, \
+                 spec.ports[1].nodePort: Duplicate value: 30999, {twice}]"
+            ),
+        ),
+        (json!({"ports": [{"port": 80, "nodePort": 31999}]}), format!("spec.ports[0].{no_node_port}")),
+        (
+            json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}),
+            format!("spec.ports[0].nodePort: Invalid value: 80: {outside}"),
+        ),
+        (
+            json!({"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 32768}]}),
+            format!("spec.ports[0].nodePort: Invalid value: 32768: {outside}"),
+        ),
+        (
+            json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 31999}]}),
+            format!("spec.ports[0].nodePort: Invalid value: 31999: {taken}"),
+        ),
+        (
+            json!({"type": "NodePort", "ports": [{"name": "a", "port": 80, "nodePort": 31000},
+                                                 {"name": "b", "port": 81, "protocol": "UDP", "nodePort": 31000}]}),
+            format!("spec.ports[1].nodePort: Invalid value: 31000: {taken}"),
+        ),
+        (
+            json!({"clusterIP": "nope", "ports": [{"port": 80}]}),
+            "spec.clusterIPs[0]: Invalid value: \"nope\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+                .to_owned(),
+        ),
+        (
+            json!({"ports": [{"port": 80}], "sessionAffinity": "x"}),
+            "spec.sessionAffinity: Unsupported value: \"x\": supported values: \"ClientIP\", \"None\"".to_owned(),
+        ),
+    ] {
+        let text = format!("Service \"s\" is invalid: {faults}");
+        let reply = server.post(SERVICES, service("s", &spec)).await;
+        assert_eq!(reply.failure(), (422, "Invalid".to_owned(), text), "{spec}");
+    }
+    let both = json!([{"name": "a", "port": 80}, {"name": "b", "port": 80, "protocol": "UDP"}]);
+    server.post(SERVICES, service("s", &json!({"ports": both}))).await.ok();
+    let path = format!("{SERVICES}/s");
+    let changed = server.merge(&path, json!({"spec": {"ports": [{"port": 80, "nodePort": 30009}]}})).await;
+    assert_eq!(changed.status, 422);
+    let changed = json!({"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 9}]}});
+    assert_eq!(server.merge(&path, changed).await.status, 422);
+    // What belongs to no node may say anything of its ports.
+    let external = json!({"type": "ExternalName", "externalName": "a.b", "ports": [{"port": 80, "nodePort": 31999}]});
+    server.post(SERVICES, service("external", &external)).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_port_of_two_protocols_is_at_one_port_of_the_nodes() {
+    let server = server();
+    let service = |name: &str, ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports}});
+    let ports =
+        json!([{"name": "a", "port": 53}, {"name": "b", "port": 53, "protocol": "UDP"}, {"name": "c", "port": 54}]);
+    let made = server.post(SERVICES, service("dns", ports)).await.ok();
+    let number = |i: usize| &made["spec"]["ports"][i]["nodePort"];
+    assert_eq!(number(0), number(1));
+    assert_ne!(number(0), number(2));
+    let ports = json!([{"name": "a", "port": 53}, {"name": "b", "port": 53, "protocol": "UDP", "nodePort": 31777}]);
+    let made = server.post(SERVICES, service("named", ports)).await.ok();
+    assert_eq!(made["spec"]["ports"][0]["nodePort"], 31777);
 }
