@@ -3,69 +3,69 @@
 //! What a kube-apiserver says of a kind depends on nothing but its names, its scope, its subresources and its schema. The
 //! packed templates are its answers for a made-up kind, with gaps for the names; the schema is put in here.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::unpacked;
 use crate::kinds::{Kind, Version};
 
-static TEMPLATES: LazyLock<String> = LazyLock::new(|| {
+/// By scope (`namespaced`, `cluster`) and document (`v3`, `v2`): nobody reads more than one of them for a kind.
+static TEMPLATES: LazyLock<BTreeMap<String, BTreeMap<String, Box<RawValue>>>> = LazyLock::new(|| {
     // The data is part of the program, and tests read it: it cannot be bad at run time.
-    String::from_utf8(unpacked(include_bytes!("../../data/openapi-custom.json.gz"))).expect("texts")
+    serde_json::from_slice(&unpacked(include_bytes!("../../data/openapi-custom.json.gz"))).expect("templates")
 });
 
-/// What a kind adds to the documents.
+/// What a kind adds to a document.
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Parts {
-    /// Of the document of its group version.
     pub(super) paths: Map<String, Value>,
+    /// The types, under the name that they have in this document.
+    #[serde(alias = "definitions")]
     pub(super) schemas: Map<String, Value>,
-    /// Of the older document of all kinds.
-    pub(super) v2_paths: Map<String, Value>,
-    pub(super) definitions: Map<String, Value>,
 }
 
-/// What a custom kind adds in one of its versions.
-pub(super) fn parts(kind: &Kind, version: &Version) -> Parts {
-    let mut tree: Value = serde_json::from_str(&filled(kind, version)).unwrap_or_default();
-    let scope = if kind.namespaced { "namespaced" } else { "cluster" };
-    let mut take = |pointer: &str| match tree.pointer_mut(&format!("/{scope}/{pointer}")).map(Value::take) {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    let mut parts = Parts {
-        paths: take("v3/paths"),
-        schemas: take("v3/schemas"),
-        v2_paths: take("v2/paths"),
-        definitions: take("v2/definitions"),
-    };
-    for subresource in ["status", "scale"] {
-        if version.subresource(subresource).is_none() {
-            let beneath = format!("/{{name}}/{subresource}");
-            parts.paths.retain(|path, _| !path.ends_with(&beneath));
-            parts.v2_paths.retain(|path, _| !path.ends_with(&beneath));
-        }
-    }
+/// What a custom kind adds in one of its versions to the document of its group version.
+pub(super) fn v3_parts(kind: &Kind, version: &Version) -> Parts {
+    let mut parts = parts(kind, version, "v3", v3_schema);
     if version.subresource("scale").is_none() {
         parts.schemas.retain(|name, _| !name.starts_with("io.k8s.api.autoscaling.v1.Scale"));
-    }
-    let name = format!("{}.{}", type_prefix(kind, version), kind.kind);
-    let schema = version.openapi.as_deref();
-    if let Some(Value::Object(own)) = parts.schemas.get_mut(&name) {
-        merge(own, schema.map(v3_schema));
-    }
-    if let Some(Value::Object(own)) = parts.definitions.get_mut(&name) {
-        merge(own, schema.map(v2_schema));
     }
     parts
 }
 
-/// The templates with the names of a kind. They are words of letters, digits, dots and dashes: nothing that JSON minds.
-fn filled(kind: &Kind, version: &Version) -> String {
+/// What it adds to the older document of all kinds.
+pub(super) fn v2_parts(kind: &Kind, version: &Version) -> Parts {
+    parts(kind, version, "v2", v2_schema)
+}
+
+fn parts(kind: &Kind, version: &Version, document: &str, shown: fn(&Value) -> Value) -> Parts {
+    let scope = if kind.namespaced { "namespaced" } else { "cluster" };
+    let template = TEMPLATES.get(scope).and_then(|templates| templates.get(document));
+    let text = template.map(|template| filled(template.get(), kind, version)).unwrap_or_default();
+    let mut parts: Parts = serde_json::from_str(&text).unwrap_or_default();
+    for subresource in ["status", "scale"] {
+        if version.subresource(subresource).is_none() {
+            let beneath = format!("/{{name}}/{subresource}");
+            parts.paths.retain(|path, _| !path.ends_with(&beneath));
+        }
+    }
+    let name = format!("{}.{}", type_prefix(kind, version), kind.kind);
+    if let Some(Value::Object(own)) = parts.schemas.get_mut(&name) {
+        merge(own, version.openapi.as_deref().map(shown));
+    }
+    parts
+}
+
+/// A template with the names of a kind. They are words of letters, digits, dots and dashes: nothing that JSON minds.
+fn filled(template: &str, kind: &Kind, version: &Version) -> String {
     let group = kind.group.strip_suffix(".k8s.io").unwrap_or(&kind.group);
     let operation = identifier(group, true) + &identifier(&version.name, true);
     let tag = format!("{}_{}", identifier(group, false), identifier(&version.name, false));
-    let mut text = TEMPLATES.clone();
+    let mut text = template.to_owned();
     for (gap, word) in [
         ("{{type}}", type_prefix(kind, version).as_str()),
         ("{{operation}}", &operation),

@@ -122,7 +122,7 @@ fn made(version: &GroupVersion, path: &str, kinds: &[Arc<Kind>]) -> Document {
     });
     for kind in kinds {
         let Some(served) = kind.version(&version.name) else { continue };
-        let parts = custom::parts(kind, served);
+        let parts = custom::v3_parts(kind, served);
         extend(&mut document, "/paths", parts.paths);
         extend(&mut document, "/components/schemas", parts.schemas);
     }
@@ -136,9 +136,9 @@ fn made_older(kinds: &[Arc<Kind>]) -> Older {
     if !kinds.is_empty() {
         for kind in kinds {
             for version in &kind.versions {
-                let parts = custom::parts(kind, version);
-                extend(&mut document, "/paths", parts.v2_paths);
-                extend(&mut document, "/definitions", parts.definitions);
+                let parts = custom::v2_parts(kind, version);
+                extend(&mut document, "/paths", parts.paths);
+                extend(&mut document, "/definitions", parts.schemas);
             }
         }
         json = document.to_string().into();
@@ -183,9 +183,9 @@ mod tests {
         let (_, version) = registered(resource, &golden["schema"], &["status", "scale"]);
         let document: Value = serde_json::from_slice(&made(&version, "apis/none", &version.kinds).bytes).expect("JSON");
         assert_eq!(document, golden["v3"]);
-        let parts = custom::parts(&version.kinds[0], &version.kinds[0].versions[0]);
-        assert_eq!(Value::Object(parts.v2_paths), golden["v2"]["paths"]);
-        assert_eq!(Value::Object(parts.definitions), golden["v2"]["definitions"]);
+        let parts = custom::v2_parts(&version.kinds[0], &version.kinds[0].versions[0]);
+        assert_eq!(Value::Object(parts.paths), golden["v2"]["paths"]);
+        assert_eq!(Value::Object(parts.schemas), golden["v2"]["definitions"]);
 
         let resource = CustomResource::cluster("aa.d1.example.com", "v1alpha1", "AlOne", "alwos");
         let (_, version) = registered(resource, &golden["cluster"]["schema"], &[]);
