@@ -141,7 +141,7 @@ impl Cache for Pods {
     }
 
     fn is_at_rest(&self) -> bool {
-        self.informer.packing().at_rest
+        !self.informer.packing().busy
     }
 
     fn all(&self, mut each: impl FnMut(&str, &str, &str)) {

@@ -82,8 +82,8 @@ pub struct Packing {
     pub dictionaries: usize,
     /// What those take in memory, all of it zstd's.
     pub dictionary_bytes: usize,
-    /// Nothing is left to be done: what has come was packed, and no better dictionary is looked for or taken into use.
-    pub at_rest: bool,
+    /// Something is left to be done: objects wait for their turn, or a better dictionary is looked for or taken into use.
+    pub busy: bool,
 }
 
 pub(super) type Known = Arc<dyn KnownObjects<Object>>;
@@ -96,8 +96,7 @@ impl Packer {
         let sample = DICTIONARY_SAMPLE.min(max_raw_bytes / 2);
         let room_bytes = (max_raw_bytes - sample - sample / 8).clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(room_bytes));
-        let status = Arc::new(Mutex::new(Packing { at_rest: true, ..Packing::default() }));
-        Self(Arc::new(Shared { room, room_bytes, sample, known, outbox: Mutex::default(), status }))
+        Self(Arc::new(Shared { room, room_bytes, sample, known, outbox: Mutex::default(), status: Arc::default() }))
     }
 
     /// Takes note of an object, which may then travel on. `last` is its last state, if that is known. Waits while too much is
@@ -141,7 +140,7 @@ impl Packer {
     pub(super) fn status(&self) -> Packing {
         let mut status = self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // What the task has not come to yet takes room.
-        status.at_rest &= self.0.room.available_permits() == self.0.room_bytes;
+        status.busy |= self.0.room.available_permits() < self.0.room_bytes;
         status
     }
 

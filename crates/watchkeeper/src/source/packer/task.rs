@@ -55,7 +55,7 @@ pub(super) struct Task {
     /// When to look after the old dictionary, or for a better one.
     look_at: Option<Instant>,
     wait: Duration,
-    at_rest: bool,
+    busy: bool,
 }
 
 /// The objects that were packed last, with their sizes.
@@ -103,7 +103,7 @@ impl Task {
             pass: None,
             look_at: None,
             wait: REPACK_WAIT,
-            at_rest: true,
+            busy: false,
         }
     }
 
@@ -124,15 +124,15 @@ impl Task {
                 () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
                 () = yield_now(), if self.pass.is_some() => self.pass_slice(),
             }
-            self.note_rest();
+            self.note_plans();
         }
     }
 
-    /// Says whether it would only wait for more now.
-    fn note_rest(&mut self) {
-        let at_rest = self.trying.is_none() && self.pass.is_none() && self.look_at.is_none();
-        if std::mem::replace(&mut self.at_rest, at_rest) != at_rest {
-            self.count(|status| status.at_rest = at_rest);
+    /// Says whether there is something to be done even if nothing more comes.
+    fn note_plans(&mut self) {
+        let busy = self.trying.is_some() || self.pass.is_some() || self.look_at.is_some();
+        if std::mem::replace(&mut self.busy, busy) != busy {
+            self.count(|status| status.busy = busy);
         }
     }
 

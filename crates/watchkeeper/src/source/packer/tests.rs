@@ -250,19 +250,19 @@ async fn settled(count: usize) -> (Arc<Store>, Packer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packer_is_at_rest_when_nothing_waits_and_no_dictionary_is_looked_for() {
+async fn a_packer_is_busy_while_something_waits_or_a_dictionary_is_looked_for() {
     let store = Store::new();
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
-    assert!(packer.status().at_rest, "there is nothing");
+    assert!(!packer.status().busy, "there is nothing");
     let pod = object(PODS.pod(0));
     packer.admit(&pod, None).await;
-    assert!(!packer.status().at_rest, "it waits");
+    assert!(packer.status().busy, "it waits");
     store.put(pod);
     admit(&packer, &store, &PODS, 1..700).await;
     packer.list_ended();
     drained(&packer).await;
-    assert!(!packer.status().at_rest, "a dictionary of all pods is to be tried");
-    until("all is done", || packer.status().at_rest).await;
+    assert!(packer.status().busy, "a dictionary of all pods is to be tried");
+    until("all is done", || !packer.status().busy).await;
     let done = packer.status();
     assert_eq!(done.dictionaries, 1);
     sleep(Duration::from_secs(3600)).await;
