@@ -43,6 +43,7 @@
 //! | [`INITIAL_PRIORITY`] | controller-runtime: `LowPriority` | -100 | |
 //! | [`CONTROLLER_GRACE`] | controller-runtime: `GracefulShutdownTimeout` | 30 s | |
 //! | [`QUEUE_KEPT_CAPACITY`] | none | 1,024 | a first list of a million objects would leave its place behind for ever |
+//! | [`QUEUE_INBOX`] | none | 256 | who adds and who takes would wait for each other at each item |
 //! | [`QUEUE_DURATION_BUCKETS`] | `workqueue_queue_duration_seconds` and `workqueue_work_duration_seconds` of component-base | 10 ns to 10 s | |
 //! | [`PROCESSING_LATENCY_BUCKETS`] | `informer_processing_latency_seconds` of component-base | 1 ms to 10 s | |
 
@@ -174,6 +175,8 @@ pub const PROCESSING_LATENCY_BUCKETS: [f64; 12] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// An empty queue keeps room for this many entries. More is given back.
 pub const QUEUE_KEPT_CAPACITY: usize = 1024;
+/// Those who add to a work queue leave this many items together to be taken in.
+pub const QUEUE_INBOX: usize = 256;
 
 /// A handler that has this many events to hear is mentioned in the log.
 pub const LONG_BACKLOG: usize = 1024;

@@ -4,9 +4,9 @@
 use std::sync::PoisonError;
 
 #[cfg(feature = "model-check")]
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 #[cfg(not(feature = "model-check"))]
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
 
 /// Takes a lock. One that somebody panicked under is taken all the same: what it guards is changed in steps that
 /// cannot panic half way.

@@ -31,6 +31,7 @@
 mod band;
 mod core;
 mod delaying;
+mod inbox;
 mod item;
 pub mod limiter;
 mod options;

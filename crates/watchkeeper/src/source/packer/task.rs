@@ -219,6 +219,8 @@ impl Task {
         if let Some(known) = &self.known {
             self.stored = known.list_keys().len();
             self.improve = true;
+            // The waits have grown with each look at a list that was still coming: what comes now is another matter.
+            self.wait = REPACK_WAIT;
             self.look_later();
         }
     }
