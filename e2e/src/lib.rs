@@ -6,12 +6,14 @@
 
 mod arguments;
 mod cluster;
+mod interrupt;
 mod programs;
 mod proxy;
 mod report;
 
 pub use arguments::Arguments;
 pub use cluster::{Cluster, Settings, User};
+pub use interrupt::unless_interrupted;
 pub use programs::{NotHere, Programs};
 pub use proxy::Proxy;
 pub use report::Report;
