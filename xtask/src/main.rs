@@ -3,6 +3,7 @@
 mod bench;
 mod client_go;
 mod cluster;
+mod e2e;
 mod go;
 mod kubectl;
 mod perf;
@@ -33,8 +34,13 @@ Usage: cargo xtask COMMAND
   kubectl  kubectl on our server: the one on the PATH or else one built from its sources, and Debian's old one;
            skipped where none can be had; `--built` leaves the one on the PATH out
            Both take `--kubeconfig FILE [--no-controllers]`, to see the same checks on another cluster.
+  e2e [--short] [SUITE..]
+           a real Kubernetes, built from its Go modules: `informers` (ours on its API server), `answers` (the same
+           requests to both API servers), `components` (its controllers and scheduler on our server); all of them, which
+           takes about half an hour and writes docs/e2e.md. `--short` is what CI runs: the first two, in minutes.
+           Skipped where there is no Go
   ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `client-go`, `kubectl`,
-           `soak` and `model`
+           `e2e --short`, `soak` and `model`
   help     this text";
 
 fn main() -> ExitCode {
@@ -46,6 +52,7 @@ fn main() -> ExitCode {
         Some("program") => program::run(),
         Some("client-go") => client_go::run(),
         Some("kubectl") => kubectl::run(),
+        Some("e2e") => e2e::run(),
         Some("soak") => soak(),
         Some("model") => model(),
         Some("ci") => {
@@ -55,6 +62,7 @@ fn main() -> ExitCode {
                 && program::run()
                 && client_go::run()
                 && kubectl::run()
+                && e2e::run_short()
                 && soak()
                 && model()
         }
