@@ -70,11 +70,11 @@ impl Options {
             println!("skipped: {missing}");
             return Ok(true);
         }
-        // A debug build of our server too, because it stops where numbers overflow.
-        let example = ["-p", "watchkeeper-examples", "--example", "controller"];
-        let built = cargo("build", &["-p", "watchkeeper-e2e", "-p", "watchkeeper-cli"], &[])
-            && (!self.suites.contains(&"components") || cargo("build", &example, &[]));
-        if !built {
+        // A debug build of our server too, because it stops where numbers overflow. With the whole workspace and an example,
+        // dependencies have the features that tests give them, and are not built a second time.
+        let mut targets = vec!["--workspace", "--bin", "watchkeeper", "--example", "controller"];
+        self.suites.iter().for_each(|suite| targets.extend(["--bin", suite]));
+        if !cargo("build", &targets, &[]) {
             return Err("the suites cannot be built".to_owned());
         }
         let mut ended = Vec::new();

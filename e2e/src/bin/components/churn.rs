@@ -33,37 +33,50 @@ const SCALING: Duration = Duration::from_secs(2);
 /// The value that each map should have at the end; those without one should not be there.
 type Expected = BTreeMap<String, String>;
 
+/// A controller of kube-rs and a deployment of Kubernetes' controllers.
 pub(super) async fn run(stage: &Stage, time: Duration) -> Result<String, Failure> {
     let client = stage.client();
     let namespace = namespace(&client, "churn").await?;
+    let end = Instant::now() + time;
+    let scaler = tokio::spawn(scale(client.clone(), namespace.clone(), end));
+    let told = operated(&client, &namespace, end).await?;
+    let changes = scaler.await.context("the scaler panicked")?.context("the scaler")?;
+    settled(&client, &namespace, "churned").await?;
+    Ok(format!("{} s: {told}; {changes} changes of a Deployment", time.as_secs()))
+}
+
+/// A controller of kube-rs, and the checks of client-go again and again.
+pub(super) async fn clients(stage: &Stage, time: Duration) -> Result<String, Failure> {
+    let client = stage.client();
+    let namespace = namespace(&client, "clients").await?;
     let program = build(stage.folder()).await?;
     let end = Instant::now() + time;
-    let (running, done) = operator::start(client.clone(), &namespace);
+    let (told, passed) = tokio::join!(operated(&client, &namespace, end), client_go(stage, program, end));
+    let (told, passed) = (told?, passed.context("client-go")?);
+    no_namespace_stays(&client).await?;
+    Ok(format!("{} s: {passed}; {told}", time.as_secs()))
+}
+
+/// A controller of kube-rs under writers, and whether all is right at the end.
+async fn operated(client: &Client, namespace: &str, end: Instant) -> Result<String, Failure> {
+    let (running, done) = operator::start(client.clone(), namespace);
     let mut writers = JoinSet::new();
     for number in 0..WRITERS {
-        writers.spawn(write(Api::namespaced(client.clone(), &namespace), number, end));
+        writers.spawn(write(Api::namespaced(client.clone(), namespace), number, end));
     }
-    let scaler = tokio::spawn(scale(client.clone(), namespace.clone(), end));
-    let told = client_go(stage, program, end).await;
-
     let (mut expected, mut writes) = (Expected::new(), 0);
     while let Some(written) = writers.join_next().await {
         let (of_writer, count) = written.context("a writer panicked")?.context("a writer")?;
         expected.extend(of_writer);
         writes += count;
     }
-    let changes = scaler.await.context("the scaler panicked")?.context("the scaler")?;
-    let told = told.context("client-go")?;
-    right_in_the_end(&client, &namespace, &expected).await?;
-    settled(&client, &namespace, "churned").await?;
+    right_in_the_end(client, namespace, &expected).await?;
     ensure!(!running.is_finished(), "the controller has ended");
     running.abort();
-    no_namespace_stays(&client).await?;
     let count = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed);
     Ok(format!(
-        "{} s: {told}; kube-rs's controller applied {} times, cleaned up {} times and tried again {} times under {writes} \
-         writes; {changes} changes of a Deployment; {} maps with their Secrets, and nothing else, are left",
-        time.as_secs(),
+        "kube-rs's controller applied {} times, cleaned up {} times and tried again {} times under {writes} writes; {} \
+         ConfigMaps with their Secrets, and nothing else, are left",
         count(&done.applied),
         count(&done.cleaned),
         count(&done.failed),

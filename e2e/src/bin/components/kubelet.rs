@@ -126,27 +126,28 @@ async fn work(client: Client) -> Result<(), Failure> {
 /// Does with a pod what is next.
 async fn see(client: &Client, pod: Pod) -> Result<(), Failure> {
     let (Some(spec), Some(namespace)) = (&pod.spec, pod.namespace()) else { return Ok(()) };
-    if spec.node_name.is_none() {
+    // Some are on nodes that there are not.
+    if !(0..NODES).any(|number| spec.node_name.as_ref() == Some(&name(number))) {
         return Ok(());
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    let name = pod.name_any();
+    let pod_name = pod.name_any();
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let done = if pod.meta().deletion_timestamp.is_some() {
         let preconditions = Some(Preconditions { uid: pod.uid(), resource_version: None });
         let options = DeleteParams { preconditions, ..DeleteParams::default().grace_period(0) };
-        pods.delete(&name, &options).await.map(drop)
+        pods.delete(&pod_name, &options).await.map(drop)
     } else if matches!(phase, "" | "Pending") {
-        pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(running(&pod))).await.map(drop)
+        pods.patch_status(&pod_name, &PatchParams::default(), &Patch::Strategic(running(&pod))).await.map(drop)
     } else if phase == "Running" && pod.annotations().contains_key(FINISHES) {
-        pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(finished(&pod))).await.map(drop)
+        pods.patch_status(&pod_name, &PatchParams::default(), &Patch::Strategic(finished(&pod))).await.map(drop)
     } else {
         return Ok(());
     };
     match done {
         // Another one was faster: it is gone, or a new one has its name.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        done => done.with_context(|| format!("{phase} pod {namespace}/{name}")),
+        done => done.with_context(|| format!("{phase} pod {namespace}/{pod_name}")),
     }
 }
 

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_e2e::{Arguments, Failure, Programs, Report};
 
-use self::stage::{Options, Stage};
+use self::stage::{Kind, Stage};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -38,12 +38,18 @@ async fn main() -> ExitCode {
         Ok(programs) => programs,
         Err(not_here) => return report.skip(&not_here),
     };
-    let churn = Duration::from_secs(if arguments.short { 20 } else { 300 });
-    let mut suite = Suite { arguments, programs, report: &mut report };
-    // The components' own choice, which is protobuf, and JSON both ways; with our own collectors off, and on.
-    suite.on("", Options { content_type: None, own_controllers: false }, Some(churn)).await;
-    suite.on("-json", Options { content_type: Some("application/json"), own_controllers: false }, None).await;
-    suite.on("-both", Options { content_type: None, own_controllers: true }, None).await;
+    let (churn, clients) = if arguments.short { (20, 20) } else { (120, 300) };
+    let times = Times { churn: Duration::from_secs(churn), clients: Duration::from_secs(clients) };
+    let mut suite = Suite { arguments, programs, times, report: &mut report };
+    // The last case of each kills schedulers.
+    let cases = ["deployment", "scaling", "rolling-update", "sets", "job", "background", "foreground", "orphan"];
+    let cases = [&cases[..], &["namespace", "churn", "leaders"]].concat();
+    let calm: Vec<&str> = cases.iter().copied().filter(|&case| case != "churn").collect();
+    suite.on("", Kind::Ours, &cases).await;
+    suite.on("-json", Kind::Json, &calm).await;
+    suite.on("-both", Kind::Both, &calm).await;
+    suite.on("-alone", Kind::Alone, &["clients"]).await;
+    suite.on("-real", Kind::Real, &cases).await;
     let began = Instant::now();
     if suite.arguments.wants("example") {
         let seen = example::run(&suite.programs).await;
@@ -52,25 +58,29 @@ async fn main() -> ExitCode {
     report.finish()
 }
 
+/// How long everything changes.
+struct Times {
+    churn: Duration,
+    clients: Duration,
+}
+
 struct Suite<'a> {
     arguments: Arguments,
     programs: Programs,
+    times: Times,
     report: &'a mut Report,
 }
 
 impl Suite<'_> {
     /// All cases on one server, one after the other. Their names end in `suffix`.
-    async fn on(&mut self, suffix: &str, options: Options, churn: Option<Duration>) {
+    async fn on(&mut self, suffix: &str, kind: Kind, cases: &[&str]) {
         let named = |case: &str| format!("{case}{suffix}");
-        let mut cases = vec!["deployment", "scaling", "rolling-update", "sets", "job"];
-        cases.extend(["background", "foreground", "orphan", "namespace", "leaders"]);
-        cases.extend(churn.map(|_| "churn"));
-        let wanted: Vec<&str> = cases.into_iter().filter(|case| self.arguments.wants(&named(case))).collect();
+        let wanted: Vec<&str> = cases.iter().copied().filter(|case| self.arguments.wants(&named(case))).collect();
         if wanted.is_empty() {
             return;
         }
         let began = Instant::now();
-        let mut stage = match Stage::start(&self.programs, options).await {
+        let mut stage = match Stage::start(&self.programs, kind).await {
             Ok(stage) => stage,
             Err(error) => return self.tell(&named("start"), began, Err(error)),
         };
@@ -88,7 +98,8 @@ impl Suite<'_> {
                 "orphan" => deletions::orphan(&stage).await,
                 "namespace" => deletions::namespace_goes(&stage).await,
                 "leaders" => leaders::run(&self.programs, &mut stage).await,
-                _ => churn::run(&stage, churn.unwrap_or_default()).await,
+                "churn" => churn::run(&stage, self.times.churn).await,
+                _ => churn::clients(&stage, self.times.clients).await,
             };
             self.tell(&named(case), began, seen);
         }

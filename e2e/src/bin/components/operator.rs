@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Patch, PatchParams};
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::finalizer::{Event, finalizer};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
@@ -44,7 +44,9 @@ pub(super) fn start(client: Client, namespace: &str) -> (JoinHandle<()>, Arc<Don
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(200)), context);
     let failed = done.clone();
     let running = controller.for_each(move |result| {
-        failed.failed.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);
+        // (One whose object is gone meanwhile has nothing to do.)
+        let has_failed = matches!(result, Err(controller::Error::ReconcilerFailed(..)));
+        failed.failed.fetch_add(usize::from(has_failed), Ordering::Relaxed);
         std::future::ready(())
     });
     (tokio::spawn(running), done)

@@ -6,56 +6,86 @@ use anyhow::{Context as _, bail, ensure};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tempfile::TempDir;
-use watchkeeper_e2e::{Failure, Programs};
+use watchkeeper_e2e::{Cluster, Failure, Programs, Settings, User};
 
 use crate::kubelet::Kubelet;
 use crate::process::Process;
 use crate::wait::until;
 
 /// What is different from stage to stage.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Options {
-    /// How components write and want to read; what they are built with, if none.
-    pub(super) content_type: Option<&'static str>,
-    /// Whether our server collects garbage and empties namespaces too.
-    pub(super) own_controllers: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Our server, which leaves everything to the controller manager. Components are as they come.
+    Ours,
+    /// The same. Components write and read JSON.
+    Json,
+    /// Our server, which collects garbage and empties namespaces too.
+    Both,
+    /// Our server alone, with no component and no node.
+    Alone,
+    /// A real API server: what holds there should hold here.
+    Real,
 }
+
+/// The API server of a stage.
+enum Server {
+    Ours(Process),
+    Real(Cluster),
+}
+
+/// A component whose lease is not renewed in time ends. Machines can be very busy.
+const PATIENT: [&str; 2] = ["--leader-elect-lease-duration=200s", "--leader-elect-renew-deadline=180s"];
 
 /// A whole cluster, but for containers.
 pub(super) struct Stage {
     folder: TempDir,
     kubeconfig: PathBuf,
-    options: Options,
+    kind: Kind,
     /// Our server's: `1.36`.
     version: String,
     client: Client,
-    server: Process,
+    server: Server,
     components: Vec<Process>,
-    kubelet: Kubelet,
+    kubelet: Option<Kubelet>,
 }
 
 impl Stage {
-    pub(super) async fn start(programs: &Programs, options: Options) -> Result<Self, Failure> {
+    pub(super) async fn start(programs: &Programs, kind: Kind) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("watchkeeper-components-").tempdir()?;
-        let kubeconfig = folder.path().join("kubeconfig");
-        let server = serve(folder.path(), &kubeconfig, options).await?;
+        let (server, kubeconfig) = if kind == Kind::Real {
+            // Components have no accounts of their own here, and pods need none.
+            let flags = ["--disable-admission-plugins=ServiceAccount".to_owned()];
+            let settings = Settings { apiserver: flags.to_vec(), ..Settings::default() };
+            let cluster = Cluster::start(programs, settings).await?;
+            let kubeconfig = cluster.kubeconfig(User::Admin);
+            (Server::Real(cluster), kubeconfig)
+        } else {
+            let kubeconfig = folder.path().join("kubeconfig");
+            (Server::Ours(serve(folder.path(), &kubeconfig, kind).await?), kubeconfig)
+        };
         let client = Client::try_from(config(&kubeconfig).await?)?;
         let version = client.apiserver_version().await?;
         let version = format!("{}.{}", version.major, version.minor);
-        let kubelet = Kubelet::start(client.clone()).await?;
-        let mut stage = Self { folder, kubeconfig, options, version, client, server, components: Vec::new(), kubelet };
+        let components = Vec::new();
+        let mut stage = Self { folder, kubeconfig, kind, version, client, server, components, kubelet: None };
+        if kind == Kind::Alone {
+            return Ok(stage);
+        }
+        stage.kubelet = Some(Kubelet::start(stage.client()).await?);
         let plugins = format!("--flex-volume-plugin-dir={}", stage.folder().display());
         stage.start_component(
             "kube-controller-manager",
             &programs.kube_controller_manager,
             &[
+                PATIENT[0],
+                PATIENT[1],
                 // It would make a folder of the system's.
                 &plugins,
                 // Our server gives out no tokens for service accounts, and says nothing of old ones.
                 "--controllers=*,-legacy-serviceaccount-token-cleaner-controller",
             ],
         )?;
-        stage.start_component("kube-scheduler", &programs.kube_scheduler, &[])?;
+        stage.start_component("kube-scheduler", &programs.kube_scheduler, &PATIENT)?;
         Ok(stage)
     }
 
@@ -72,12 +102,14 @@ impl Stage {
     }
 
     pub(super) fn described(&self) -> &'static str {
-        match (self.options.own_controllers, self.options.content_type) {
-            (false, None) => {
-                "watchkeeper serve --no-controllers, kube-controller-manager and kube-scheduler as they come"
+        match self.kind {
+            Kind::Ours => "watchkeeper serve --no-controllers, kube-controller-manager and kube-scheduler as they come",
+            Kind::Json => "the same, with --kube-api-content-type=application/json",
+            Kind::Both => {
+                "watchkeeper serve with its own garbage collector and namespace controller beside Kubernetes'"
             }
-            (false, Some(_)) => "the same, with --kube-api-content-type=application/json",
-            (true, _) => "watchkeeper serve with its own garbage collector and namespace controller beside Kubernetes'",
+            Kind::Alone => "watchkeeper serve, with nothing beside it",
+            Kind::Real => "kube-apiserver, to see that these cases hold there",
         }
     }
 
@@ -93,7 +125,9 @@ impl Stage {
             "--kube-api-qps=300".to_owned(),
             "--kube-api-burst=600".to_owned(),
         ];
-        arguments.extend(self.options.content_type.map(|value| format!("--kube-api-content-type={value}")));
+        if self.kind == Kind::Json {
+            arguments.push("--kube-api-content-type=application/json".to_owned());
+        }
         arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
         self.components.push(Process::start(name, program, &arguments, self.folder.path())?);
         Ok(())
@@ -112,7 +146,9 @@ impl Stage {
 
     /// Whether all are still there that should be.
     pub(super) fn check(&mut self, but: &[&str]) -> Result<(), Failure> {
-        self.server.check()?;
+        if let Server::Ours(server) = &mut self.server {
+            server.check()?;
+        }
         for component in self.components.iter_mut().filter(|component| !but.contains(&component.name())) {
             component.check()?;
         }
@@ -121,53 +157,66 @@ impl Stage {
 
     /// Ends everything, and says what the logs say.
     pub(super) async fn stop(mut self) -> Result<String, Failure> {
-        self.kubelet.stop().await?;
+        if let Some(kubelet) = &mut self.kubelet {
+            kubelet.stop().await?;
+        }
         for component in &mut self.components {
             component.kill().await?;
         }
-        let status = self.server.terminate().await?;
-        ensure!(status.success(), "watchkeeper serve ended with {status}");
+        match self.server {
+            Server::Real(cluster) => cluster.stop().await?,
+            Server::Ours(mut server) => {
+                let status = server.terminate().await?;
+                ensure!(status.success(), "watchkeeper serve ended with {status}");
+            }
+        }
         let mut problems = Vec::new();
         let mut lines = 0;
         for component in &self.components {
             let log = component.log()?;
             lines += log.lines().count();
-            problems.extend(errors(&log).map(|line| format!("{}: {line}", component.name())));
+            problems.extend(errors(&log, self.kind).map(|line| format!("{}: {line}", component.name())));
         }
         if !problems.is_empty() {
             let kept = self.folder.keep();
             let shown: Vec<&str> = problems.iter().map(String::as_str).take(20).collect();
             bail!("{} errors in logs ({}):\n{}", problems.len(), kept.display(), shown.join("\n"));
         }
-        Ok(format!("{} logs, {lines} lines, no error and no panic", self.components.len()))
+        let said = format!("{} logs, {lines} lines, no error and no panic", self.components.len());
+        Ok(if self.components.is_empty() { "our server ended well".to_owned() } else { said })
     }
 }
 
 /// The lines of a component's log that say that something is wrong: `E1118 00:25:24.123456 ...`, or a panic.
-fn errors(log: &str) -> impl Iterator<Item = &str> {
-    log.lines().filter(|line| {
+fn errors(log: &str, kind: Kind) -> impl Iterator<Item = &str> {
+    log.lines().filter(move |line| {
         let day = line.as_bytes().get(1..5);
         let is_error = line.starts_with(['E', 'F']) && day.is_some_and(|day| day.iter().all(u8::is_ascii_digit));
-        (is_error || line.starts_with("panic:")) && !is_usual(line)
+        (is_error || line.starts_with("panic:")) && !is_usual(line, kind)
     })
 }
 
 /// What they say on a real API server too, when writers meet.
-fn is_usual(line: &str) -> bool {
-    const USUAL: [&str; 2] = [
+fn is_usual(line: &str, kind: Kind) -> bool {
+    const USUAL: [&str; 4] = [
+        // Two want the same lease.
+        "Error initially creating lease lock",
+        // A controller waits until its own cache knows what it has written.
+        "is not as new as written version",
         "the object has been modified; please apply your changes to the latest version",
         // Of a file that nobody named.
         "The manifest file is empty, ignoring.",
     ];
-    USUAL.iter().any(|usual| line.contains(usual))
+    // If our server collects too, things are gone while the controller manager still looks at them.
+    USUAL.iter().any(|usual| line.contains(usual)) || (kind == Kind::Both && line.contains("not found"))
 }
 
 /// `watchkeeper serve`, ready.
-async fn serve(folder: &Path, kubeconfig: &Path, options: Options) -> Result<Process, Failure> {
+async fn serve(folder: &Path, kubeconfig: &Path, kind: Kind) -> Result<Process, Failure> {
     let program = std::env::current_exe()?.with_file_name(format!("watchkeeper{}", std::env::consts::EXE_SUFFIX));
     ensure!(program.exists(), "{} is not built: cargo build -p watchkeeper-cli", program.display());
     let mut arguments = vec!["serve".to_owned(), format!("--kubeconfig={}", kubeconfig.display())];
-    if !options.own_controllers {
+    if !matches!(kind, Kind::Both | Kind::Alone) {
         arguments.push("--no-controllers".to_owned());
     }
     let mut server = Process::start("watchkeeper", &program, &arguments, folder)?;
