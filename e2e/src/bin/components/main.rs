@@ -3,7 +3,8 @@
 //! | file | answers |
 //! |---|---|
 //! | `stage` | our server with a controller manager, a scheduler and nodes |
-//! | `process` | how programs are started and ended, and what their logs say |
+//! | `process` | how programs are started and ended |
+//! | `logs` | what they say, and what of it is usual |
 //! | `kubelet` | what nodes do with pods |
 //! | `workloads` | deployments, scaling, a rolling update, jobs |
 //! | `deletions` | what goes with its owner, and with its namespace |
@@ -17,6 +18,7 @@ mod deletions;
 mod example;
 mod kubelet;
 mod leaders;
+mod logs;
 mod operator;
 mod process;
 mod stage;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use watchkeeper_e2e::{Cluster, Failure, Programs, Settings, User};
 
 use crate::kubelet::Kubelet;
+use crate::logs::Logs;
 use crate::process::Process;
 use crate::wait::until;
 
@@ -163,52 +164,25 @@ impl Stage {
         for component in &mut self.components {
             component.kill().await?;
         }
+        let mut logs = Logs::default();
         match self.server {
             Server::Real(cluster) => cluster.stop().await?,
             Server::Ours(mut server) => {
                 let status = server.terminate().await?;
                 ensure!(status.success(), "watchkeeper serve ended with {status}");
+                logs.read(server.name(), &server.log()?, self.kind);
             }
         }
-        let mut problems = Vec::new();
-        let mut lines = 0;
         for component in &self.components {
-            let log = component.log()?;
-            lines += log.lines().count();
-            problems.extend(errors(&log, self.kind).map(|line| format!("{}: {line}", component.name())));
+            logs.read(component.name(), &component.log()?, self.kind);
         }
-        if !problems.is_empty() {
+        if !logs.problems.is_empty() {
             let kept = self.folder.keep();
-            let shown: Vec<&str> = problems.iter().map(String::as_str).take(20).collect();
-            bail!("{} errors in logs ({}):\n{}", problems.len(), kept.display(), shown.join("\n"));
+            let shown: Vec<&str> = logs.problems.iter().map(String::as_str).take(20).collect();
+            bail!("{} errors in logs ({}):\n{}", logs.problems.len(), kept.display(), shown.join("\n"));
         }
-        let said = format!("{} logs, {lines} lines, no error and no panic", self.components.len());
-        Ok(if self.components.is_empty() { "our server ended well".to_owned() } else { said })
+        Ok(logs.to_string())
     }
-}
-
-/// The lines of a component's log that say that something is wrong: `E1118 00:25:24.123456 ...`, or a panic.
-fn errors(log: &str, kind: Kind) -> impl Iterator<Item = &str> {
-    log.lines().filter(move |line| {
-        let day = line.as_bytes().get(1..5);
-        let is_error = line.starts_with(['E', 'F']) && day.is_some_and(|day| day.iter().all(u8::is_ascii_digit));
-        (is_error || line.starts_with("panic:")) && !is_usual(line, kind)
-    })
-}
-
-/// What they say on a real API server too, when writers meet.
-fn is_usual(line: &str, kind: Kind) -> bool {
-    const USUAL: [&str; 4] = [
-        // Two want the same lease.
-        "Error initially creating lease lock",
-        // A controller waits until its own cache knows what it has written.
-        "is not as new as written version",
-        "the object has been modified; please apply your changes to the latest version",
-        // Of a file that nobody named.
-        "The manifest file is empty, ignoring.",
-    ];
-    // If our server collects too, things are gone while the controller manager still looks at them.
-    USUAL.iter().any(|usual| line.contains(usual)) || (kind == Kind::Both && line.contains("not found"))
 }
 
 /// `watchkeeper serve`, ready.

@@ -1,0 +1,60 @@
+//! What the components say: errors, and which of them are usual.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::stage::Kind;
+
+/// What components log as errors on a real API server too, by a name for it.
+const USUAL: [(&str, &str); 4] = [
+    ("writers that met", "the object has been modified; please apply your changes to the latest version"),
+    ("caches behind their controller's own writes", "is not as new as written version"),
+    ("leases that two wanted", "Error initially creating lease lock"),
+    // Of a file that nobody named.
+    ("empty manifests", "The manifest file is empty, ignoring."),
+];
+
+/// What all logs of a stage say.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    logs: usize,
+    lines: usize,
+    usual: BTreeMap<&'static str, usize>,
+    /// What should not be there.
+    pub(super) problems: Vec<String>,
+}
+
+impl Logs {
+    /// Reads the log of a component.
+    pub(super) fn read(&mut self, name: &str, log: &str, kind: Kind) {
+        self.logs += 1;
+        self.lines += log.lines().count();
+        for line in log.lines().filter(|line| is_error(line)) {
+            match usual(line, kind) {
+                Some(name) => *self.usual.entry(name).or_default() += 1,
+                None => self.problems.push(format!("{name}: {line}")),
+            }
+        }
+    }
+}
+
+/// `E1118 00:25:24.123456 ...`, or a panic of Go's or Rust's.
+fn is_error(line: &str) -> bool {
+    let day = line.as_bytes().get(1..5);
+    let is_logged = line.starts_with(['E', 'F']) && day.is_some_and(|day| day.iter().all(u8::is_ascii_digit));
+    is_logged || line.starts_with("panic:") || line.contains("panicked at")
+}
+
+fn usual(line: &str, kind: Kind) -> Option<&'static str> {
+    let found = USUAL.iter().find(|(_, text)| line.contains(text)).map(|(name, _)| *name);
+    // If our server collects too, things are gone while the controller manager still looks at them.
+    found.or_else(|| (kind == Kind::Both && line.contains("not found")).then_some("things that were gone already"))
+}
+
+impl fmt::Display for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} logs, {} lines, nothing unusual", self.logs, self.lines)?;
+        let usual: Vec<String> = self.usual.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        if usual.is_empty() { Ok(()) } else { write!(f, " ({})", usual.join(", ")) }
+    }
+}
