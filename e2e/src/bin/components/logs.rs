@@ -58,3 +58,24 @@ impl fmt::Display for Logs {
         if usual.is_empty() { Ok(()) } else { write!(f, " ({})", usual.join(", ")) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_count_unless_they_are_usual() {
+        let log = "I1118 01:07:20.1 1 a.go:1] \"Failed\"\nError: no line of a log\n\
+                   E1118 01:07:20.1 1 b.go:1] read version: 1 is not as new as written version: 2\n\
+                   E1118 01:07:20.1 1 c.go:1] pods \"a\" not found\npanic: runtime error\n";
+        let mut logs = Logs::default();
+        logs.read("one", log, Kind::Both);
+        assert_eq!(logs.problems, ["one: panic: runtime error"]);
+        logs.read("two", log, Kind::Ours);
+        assert_eq!(logs.problems.len(), 3);
+        assert_eq!(
+            logs.to_string(),
+            "2 logs, 10 lines, nothing unusual (2 caches behind their controller's own writes, 1 things that were gone already)"
+        );
+    }
+}
