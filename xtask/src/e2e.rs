@@ -81,8 +81,7 @@ impl Options {
         for suite in &self.suites {
             ended.push((*suite, self.suite(suite)?));
         }
-        let complete = !self.short && ended.iter().all(|(_, ended)| !matches!(ended, Ended::Skipped));
-        if complete && self.suites.len() == SUITES.len() {
+        if !self.short {
             write_results(&ended)?;
         }
         for (suite, ended) in &ended {
@@ -146,55 +145,70 @@ fn is_cached() -> bool {
 fn write_results(ended: &[(&str, Ended)]) -> Result<(), String> {
     let path = root().join(RESULTS);
     let before = std::fs::read_to_string(&path).unwrap_or_default();
-    let mut fragments = Vec::new();
+    let mut sections = Vec::new();
     for (suite, ended) in ended {
+        let came_of_it = match ended {
+            Ended::Passed(took) => format!("passed in {} s", took.as_secs()),
+            Ended::Failed => "**failed**".to_owned(),
+            Ended::Skipped => continue,
+        };
         let file = fragment(suite);
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        fragments.push((*suite, matches!(ended, Ended::Passed(_)), text));
+        let when = format!("{} at {}", date(SystemTime::now()), revision().as_deref().unwrap_or("an unknown revision"));
+        sections.push((*suite, format!("`cargo xtask e2e {suite}`, {when}: {came_of_it}.\n\n{}\n", text.trim_end())));
     }
-    std::fs::write(&path, results(&before, &head(), &fragments)).map_err(|error| format!("{RESULTS}: {error}"))?;
+    if sections.is_empty() {
+        return Ok(());
+    }
+    std::fs::write(&path, results(&before, &head(), &sections)).map_err(|error| format!("{RESULTS}: {error}"))?;
     println!("{RESULTS} is written");
     Ok(())
 }
 
-/// The whole file: what is to be said of all, the notes that were there before, and what each suite says.
-fn results(before: &str, head: &str, fragments: &[(&str, bool, String)]) -> String {
+/// The whole file: what is to be said of all, and what each suite says. Notes, and suites that were not run, stay as before.
+fn results(before: &str, head: &str, sections: &[(&str, String)]) -> String {
     let mut text = "# We and a real Kubernetes\n\n".to_owned();
-    text += "Written by `cargo xtask e2e`. What stands between the marks for notes stays from run to run.\n\n";
+    text +=
+        "Written by `cargo xtask e2e`, each section by its suite. What stands between the marks for notes stays.\n\n";
     text += head;
     let notes = before.split(NOTES).nth(1).unwrap_or("\n");
     let _ = writeln!(text, "\n{NOTES}{notes}{NOTES}");
-    for (suite, passed, fragment) in fragments {
-        let heading = SUITES.iter().find(|(name, _)| name == suite).map_or(*suite, |(_, heading)| heading);
-        let failed = if *passed { "" } else { " **It failed.**" };
-        let _ = write!(text, "\n## {heading}\n\n`cargo xtask e2e {suite}`.{failed}\n\n{}\n", fragment.trim_end());
+    for (suite, title) in SUITES {
+        let heading = format!("\n## {title}\n\n");
+        let new = sections.iter().find(|(name, _)| *name == suite).map(|(_, section)| section.as_str());
+        let old = before.split_once(&heading).map(|(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
+        if let Some(section) = new.or(old) {
+            let _ = writeln!(text, "{heading}{}", section.trim_end());
+        }
     }
     text
 }
 
-/// What was held against what, and when.
+/// What was held against what.
 fn head() -> String {
     let of_command = |program: &str, argument: &str| {
         let output = Command::new(program).arg(argument).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let revision = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root()).output();
     let rows = [
-        ("date", Some(date(SystemTime::now()))),
-        ("watchkeeper", revision.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())),
         ("Kubernetes", pinned("e2e/kubernetes/go.mod", "k8s.io/kubernetes")),
         ("etcd", pinned("e2e/etcd/go.mod", "go.etcd.io/etcd/server/v3")),
         ("client-go", pinned("e2e/client-go/go.mod", "k8s.io/client-go")),
         ("kube-rs", locked("kube")),
-        ("Go", of_command("go", "version").map(|said| said.replace("go version ", ""))),
+        ("Go", of_command("go", "version").map(|said| said.replace("go version go", ""))),
         ("Rust", of_command("rustc", "--version").map(|said| said.replace("rustc ", ""))),
         ("processors", std::thread::available_parallelism().ok().map(|count| count.to_string())),
     ];
-    let mut text = "| of | |\n|---|---|\n".to_owned();
+    let mut text = "| | |\n|---|---|\n".to_owned();
     for (name, value) in rows {
         let _ = writeln!(text, "| {name} | {} |", value.as_deref().unwrap_or("unknown"));
     }
     text
+}
+
+fn revision() -> Option<String> {
+    let output = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The version of a module that a go.mod asks for, without its `v`.
@@ -255,14 +269,17 @@ mod tests {
     }
 
     #[test]
-    fn notes_stay_and_all_else_is_written_anew() {
-        let suites = [("answers", true, "| case |\n".to_owned()), ("components", false, "new\n".to_owned())];
-        let first = results("", "head\n", &suites);
+    fn notes_and_suites_that_were_not_run_stay() {
+        let both = [("answers", "| case |\n".to_owned()), ("components", "old\n".to_owned())];
+        let first = results("", "head\n", &both);
         assert!(first.contains("head\n\n<!-- notes -->\n<!-- notes -->\n\n## The same requests to both"));
-        let noted = first.replace("<!-- notes -->\n<!--", "<!-- notes -->\nSeen.\n<!--").replace("new\n", "old\n");
-        let again = results(&noted, "head\n", &suites);
-        assert!(again.contains("<!-- notes -->\nSeen.\n<!-- notes -->"));
-        assert!(again.contains("**It failed.**\n\nnew\n") && !again.contains("old"));
+        assert!(!first.contains("Our informers"));
+        let noted = first.replace("<!-- notes -->\n<!--", "<!-- notes -->\nSeen.\n<!--");
+        let again = results(&noted, "other\n", &[("components", "new\n".to_owned())]);
+        assert!(again.contains("other\n\n<!-- notes -->\nSeen.\n<!-- notes -->\n\n## "));
+        assert!(again.contains("\n\n| case |\n\n## Real components"));
+        assert!(again.ends_with("\n\nnew\n") && !again.contains("old") && !again.contains("head"));
+        assert_eq!(results(&again, "other\n", &[]), again);
     }
 
     #[test]

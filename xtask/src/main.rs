@@ -36,9 +36,9 @@ Usage: cargo xtask COMMAND
            Both take `--kubeconfig FILE [--no-controllers]`, to see the same checks on another cluster.
   e2e [--short] [SUITE..]
            a real Kubernetes, built from its Go modules: `informers` (ours on its API server), `answers` (the same
-           requests to both API servers), `components` (its controllers and scheduler on our server); all of them, which
-           takes about half an hour and writes docs/e2e.md. `--short` is what CI runs: the first two, in minutes.
-           Skipped where there is no Go
+           requests to both API servers), `components` (its controllers and scheduler on our server, and our example on
+           its API server); or all of them. Writes docs/e2e.md, and takes minutes for each. `--short` is what CI runs:
+           the first two with less of everything, and nothing is written. Skipped where there is no Go
   ci       all that CI does: `cargo test --workspace`, then `check`, `examples`, `program`, `client-go`, `kubectl`,
            `e2e --short`, `soak` and `model`
   help     this text";
