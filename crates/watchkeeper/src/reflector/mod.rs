@@ -9,6 +9,7 @@
 //! | a watch ends within a second and without an event | it waits, and lists again |
 //! | a watch ends of which no version is known | it waits, and lists again: another one would not show what has gone meanwhile |
 //! | overloaded (429), no connection to be had | it waits, and watches on from the last version |
+//! | the server hangs up, unanswered, on the watch after one that was good | once, it waits and watches on from the last version |
 //! | the version is forgotten (410) | it waits, and lists again at the last version; if the list says so too, without a version |
 //! | anything else | it waits, and lists again |
 //! | nothing comes where bookmarks should | it opens a second watch, and keeps the one that delivers |

@@ -85,6 +85,8 @@ impl Reflector {
     pub(super) async fn watch(&mut self, mut stream: Option<OpenWatch>) -> Failure {
         let allowed = self.settings.max_internal_error_retry;
         let mut retry = RetryWithDeadline::new(allowed, defaults::INTERNAL_ERROR_RESET);
+        // A watch has just come to a good end.
+        let mut ended_well = false;
         loop {
             // Also while it is being opened: some proxies hold back the answer until the first event.
             self.status.phase(Phase::Watching);
@@ -93,6 +95,12 @@ impl Reflector {
                 None => match self.open_watch(self.watch_options()).await {
                     Ok(watch) => watch,
                     Err(error) if error.is_too_many_requests() || error.is_unreachable() => {
+                        self.watch_again_after(&error).await;
+                        continue;
+                    }
+                    // A server that stops ends its watches, and then hangs up on whoever asks it for another. Once: who is
+                    // hung up on each time would never see anything again.
+                    Err(error) if error.kind() == ErrorKind::Disconnected && std::mem::take(&mut ended_well) => {
                         self.watch_again_after(&error).await;
                         continue;
                     }
@@ -142,6 +150,7 @@ impl Reflector {
             if watch.events == 0 && self.sends_bookmarks && watch.opened.elapsed() >= defaults::STALE_FLOOR {
                 return Error::new(ErrorKind::Timeout, "the watch brought nothing, not even a bookmark").into();
             }
+            ended_well = true;
             self.watch_again(reason, error.as_ref());
         }
     }

@@ -362,6 +362,42 @@ async fn a_refused_connection_between_two_watches_loses_nothing() {
     reflected.stop().await;
 }
 
+/// An API server that is told to stop ends its watches, and a moment later the connections that these came over.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_a_watch_and_then_hangs_up_is_not_asked_for_a_list() {
+    let source = listed()
+        .answer_watch(one("b", "11").wait(seconds(3)))
+        .fail_watch(cut())
+        .fail_watch(Error::unreachable())
+        .answer_watch(one("c", "12").wait(seconds(3)))
+        .fail_watch(cut())
+        .answer_watch(one("d", "13").hang());
+    let reflected = reflect(&source);
+    pass(seconds(30)).await;
+    let asked = ["list@0", "watch@10", "watch@11", "watch@11", "watch@11", "watch@12", "watch@12"];
+    assert_eq!(reflected.asked(), asked);
+    assert_eq!(reflected.asked_at()[..5], [0.0, 0.0, 3.0, 4.0, 5.6], "after a wait");
+    assert_eq!(reflected.store.contents(), ["a@1", "b@11", "c@12", "d@13"]);
+    reflected.stop().await;
+}
+
+/// Something in between may let lists pass, and no watch.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_up_on_watch_after_watch_is_asked_for_a_list() {
+    let source = listed()
+        .answer_watch(one("b", "11").wait(seconds(3)))
+        .fail_watch(cut())
+        .fail_watch(cut())
+        .answer_list(ScriptedList::new("20", [pod("a", "1")]))
+        .fail_watch(cut())
+        .answer_list(ScriptedList::new("30", [pod("a", "1")]));
+    let reflected = reflect(&source);
+    pass(seconds(30)).await;
+    let asked = ["list@0", "watch@10", "watch@11", "watch@11", "list@11", "watch@20", "list@20", "watch@30"];
+    assert_eq!(reflected.asked()[..asked.len()], asked);
+    reflected.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_fails_otherwise_lists_again() {
     let source = Scripted::new()
