@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -133,7 +133,7 @@ async fn accept(
 }
 
 /// One connection, until one side ends it or somebody here does.
-async fn serve(client: TcpStream, target: u16, mut state: watch::Receiver<State>) {
+async fn serve(mut client: TcpStream, target: u16, mut state: watch::Receiver<State>) {
     let born = *state.borrow();
     let mut until_told = state.clone();
     let server = tokio::select! {
@@ -144,28 +144,31 @@ async fn serve(client: TcpStream, target: u16, mut state: watch::Receiver<State>
         _ = until_told.wait_for(|state| state.cuts > born.cuts || state.resets > born.resets) => None,
     };
     // To a server that is not there, nobody can be connected.
-    let Some(server) = server else { return drop(client.set_zero_linger()) };
+    let Some(mut server) = server else { return drop(client.set_zero_linger()) };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    let pumps = async {
-        tokio::join!(
-            pump(&mut from_client, &mut to_server, state.clone(), born),
-            pump(&mut from_server, &mut to_client, state.clone(), born),
-        )
-    };
-    tokio::select! {
-        _ = pumps => {}
-        told = until_told.wait_for(|state| state.cuts > born.cuts || state.resets > born.resets) => {
-            if told.is_ok_and(|state| state.resets > born.resets) {
-                let _ = (to_client.as_ref().set_zero_linger(), to_server.as_ref().set_zero_linger());
+    let told = {
+        let (mut from_client, mut to_client) = client.split();
+        let (mut from_server, mut to_server) = server.split();
+        let pumps = async {
+            tokio::join!(
+                pump(&mut from_client, &mut to_server, state.clone(), born),
+                pump(&mut from_server, &mut to_client, state.clone(), born),
+            )
+        };
+        tokio::select! {
+            _ = pumps => return,
+            told = until_told.wait_for(|state| state.cuts > born.cuts || state.resets > born.resets) => {
+                told.map(|state| *state).unwrap_or_default()
             }
         }
+    };
+    if told.resets > born.resets {
+        let _ = (client.set_zero_linger(), server.set_zero_linger());
     }
 }
 
 /// One direction.
-async fn pump(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, mut state: watch::Receiver<State>, born: State) {
+async fn pump(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, mut state: watch::Receiver<State>, born: State) {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let read = from.read(&mut buffer).await;
@@ -182,5 +185,94 @@ async fn pump(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, mut state: watc
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A server that says everything again, and a proxy for it.
+    async fn echo() -> Proxy {
+        let listener = listen(0).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut from, mut to) = stream.split();
+                    let _ = tokio::io::copy(&mut from, &mut to).await;
+                });
+            }
+        });
+        Proxy::start(port).await.expect("a proxy")
+    }
+
+    async fn connect(proxy: &Proxy) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.expect("a connection")
+    }
+
+    /// Whether what is said comes back.
+    async fn flows(stream: &mut TcpStream) -> bool {
+        stream.write_all(b"hello").await.expect("written");
+        let mut heard = [0; 5];
+        timeout(Duration::from_millis(300), stream.read_exact(&mut heard)).await.is_ok_and(|heard| heard.is_ok())
+    }
+
+    #[tokio::test]
+    async fn what_is_cut_ends_and_what_is_reset_breaks() {
+        let proxy = echo().await;
+        let mut stream = connect(&proxy).await;
+        assert!(flows(&mut stream).await);
+        proxy.cut();
+        assert_eq!(stream.read(&mut [0; 5]).await.expect("an end in good order"), 0);
+        let mut stream = connect(&proxy).await;
+        assert!(flows(&mut stream).await);
+        proxy.reset();
+        let error = stream.read(&mut [0; 5]).await.expect_err("no good order");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(proxy.accepted(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_frozen_comes_later() {
+        let proxy = echo().await;
+        let mut stream = connect(&proxy).await;
+        assert!(flows(&mut stream).await);
+        proxy.freeze(true);
+        assert!(!flows(&mut stream).await);
+        assert!(!flows(&mut connect(&proxy).await).await, "so does a new one");
+        proxy.freeze(false);
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).await.expect("what was said");
+        assert_eq!(&heard, b"hello");
+    }
+
+    #[tokio::test]
+    async fn half_open_connections_hang_for_ever_and_new_ones_flow() {
+        let proxy = echo().await;
+        let mut stream = connect(&proxy).await;
+        assert!(flows(&mut stream).await);
+        proxy.half_open();
+        assert!(!flows(&mut stream).await);
+        assert!(flows(&mut connect(&proxy).await).await);
+        assert!(!flows(&mut stream).await);
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_refuses_and_opens_again() {
+        let proxy = echo().await;
+        assert!(flows(&mut connect(&proxy).await).await);
+        proxy.close(true);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let refused = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.expect_err("closed");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        proxy.close(false);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(flows(&mut connect(&proxy).await).await);
     }
 }

@@ -20,7 +20,7 @@ use process::Process;
 /// How long a process may take to be ready. It takes three seconds; machines can be very busy.
 const READY: Duration = Duration::from_secs(180);
 /// How long an API server may take to end once it is told to.
-const END: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(90);
 /// Ports are picked, given back and then used: somebody else may be faster.
 const ATTEMPTS: u32 = 3;
 
@@ -120,6 +120,11 @@ impl Cluster {
     /// Where its processes write: `etcd.log`, `kube-apiserver.log`, and what the API server was asked, `audit.log`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The API server was started, and nobody has ended it.
+    pub fn is_apiserver_started(&self) -> bool {
+        self.apiserver.is_some()
     }
 
     /// Ends the API server as a signal to stop does, and starts it again on the same port.
@@ -247,6 +252,8 @@ impl Cluster {
             format!("--audit-policy-file={folder}/audit-policy.json"),
             format!("--audit-log-path={folder}/audit.log"),
             "--profiling=false".to_owned(),
+            // Else it waits for a minute for those who watch.
+            "--shutdown-watch-termination-grace-period=1s".to_owned(),
         ];
         if let Some(interval) = self.settings.compaction_interval {
             flags.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()));

@@ -139,16 +139,13 @@ impl Informers {
             let noted = watched.noted();
             for gap in &noted.gaps {
                 ensure!(gap.lasted <= rules.blind, "{tag} was blind for too long: {gap:?}");
-                // A watch that ends, whoever ends it, is no reason for a list.
-                let is_quiet = |reason: &Reason| {
-                    use Reason::{Disconnected, Ended, Stale, TimedOut, TooManyRequests, Unreachable};
-                    matches!(reason, Ended | Disconnected | TimedOut | Stale | TooManyRequests | Unreachable)
-                };
-                let needs_list = !gap.reasons.iter().all(is_quiet);
-                ensure!(needs_list || gap.listed.is_none(), "{tag} listed for no reason: {gap:?}");
                 outcome.longest = outcome.longest.max(gap.lasted);
             }
             outcome.gaps += noted.gaps.len();
+            // A watch that ends, whoever ends it, is no reason for a list: an error is, or somebody who asks.
+            let listed = noted.gaps.iter().filter(|gap| gap.listed.is_some()).count();
+            let asked = noted.gaps.iter().filter(|gap| gap.reasons.contains(&Reason::Requested)).count();
+            ensure!(listed <= noted.errors.len() + asked, "{tag} listed for no reason: {noted:?}");
             for (namespace, status) in watched.informer.status().partitions {
                 let relists: u64 = status.relists.values().sum();
                 let at = format!("{tag} in {namespace:?}");

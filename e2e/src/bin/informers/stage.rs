@@ -48,6 +48,16 @@ impl Stage {
         Ok(stage)
     }
 
+    /// Undoes what a case that failed may have left behind.
+    pub(crate) async fn recover(&mut self) -> Result<(), Failure> {
+        self.proxy.freeze(false);
+        self.proxy.close(false);
+        if !self.cluster.is_apiserver_started() {
+            self.cluster.start_apiserver().await?;
+        }
+        Ok(())
+    }
+
     /// Defines the custom kind, and waits until it is served.
     pub(crate) async fn define(&self) -> Result<(), Failure> {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

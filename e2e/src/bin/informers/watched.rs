@@ -187,6 +187,13 @@ impl Watched {
     }
 }
 
+/// Also when a case has failed: those of the next one shall not share the machine with it.
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.informer.stop();
+    }
+}
+
 /// What a real server gives no reason for.
 fn oddities(status: &InformerStatus) -> Vec<String> {
     let mut odd = Vec::new();

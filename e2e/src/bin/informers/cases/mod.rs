@@ -60,7 +60,10 @@ macro_rules! run {
                 Ok(mut stage) => {
                     $(if $arguments.wants($name) {
                         let started = tokio::time::Instant::now();
-                        let result = $case(&mut stage, $size).await;
+                        let result = match stage.recover().await {
+                            Ok(()) => $case(&mut stage, $size).await,
+                            Err(failure) => Err(failure),
+                        };
                         tell($report, $name, result, started.elapsed());
                     })*
                     if let Err(failure) = stage.cluster.stop().await {

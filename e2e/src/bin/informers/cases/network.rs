@@ -81,9 +81,9 @@ pub(super) async fn half_open(stage: &mut Stage, size: Size) -> Result<Outcome, 
     let mut churn = stage.churn(&KINDS, PAUSE * 10);
     churn.write(size.changes / 4).await?;
     stage.proxy.half_open();
-    informers.gaps(1, Duration::from_secs(90)).await?;
+    informers.gaps(1, Duration::from_secs(150)).await?;
     let changes = churn.stop().await?;
     ensure!(changes >= size.changes / 2, "nothing was written meanwhile: {changes}");
-    let rules = Rules { gaps: 1, blind: Duration::from_secs(50), ..Rules::default() };
+    let rules = Rules { gaps: 1, blind: Duration::from_secs(60), ..Rules::default() };
     informers.finish(stage, changes, rules).await
 }
