@@ -17,6 +17,7 @@
 //! are gone.
 
 mod connection;
+mod heard;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -314,7 +315,7 @@ mod tests {
         controls.lock().unwrap()[0].freeze.cancel();
         let began = Instant::now();
         let error = ours(body.frame().await.unwrap().unwrap_err());
-        assert!(error.is_disconnect(), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
         assert!(began.elapsed() <= HTTP2_PING_INTERVAL + HTTP2_PING_TIMEOUT, "{:?}", began.elapsed());
         watch(&client).await;
         assert_eq!(controls.lock().unwrap().len(), 2);
@@ -484,6 +485,23 @@ mod tests {
     /// How many streams there may be at once.
     fn allow(streams: u32) -> Vec<u8> {
         frame(SETTINGS, 0, [0; 4], &[&[0, 3][..], &streams.to_be_bytes()].concat())
+    }
+
+    /// It hangs up when the first ping comes, after half a minute without a word.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_hangs_up_after_a_silence_is_not_taken_for_a_silent_one() {
+        let (client, mut connections) = connected();
+        let (body, frames) = tokio::join!(client.send(get("/")), async {
+            let frames = serve_by_hand(connections.recv().await.unwrap());
+            frames.send(allow(100)).unwrap();
+            frames
+        });
+        let began = Instant::now();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(frames);
+        let error = ours(body.unwrap().into_body().frame().await.unwrap().unwrap_err());
+        assert_eq!(error.kind(), ErrorKind::Disconnected, "{error}");
+        assert!(began.elapsed() >= HTTP2_PING_TIMEOUT, "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

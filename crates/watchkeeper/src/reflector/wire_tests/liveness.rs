@@ -204,5 +204,7 @@ async fn a_frozen_http2_server_is_noticed_by_ping_within_45_seconds() {
     assert!(took <= defaults::HTTP2_PING_INTERVAL + defaults::HTTP2_PING_TIMEOUT + SECOND, "{took:?}");
     assert_eq!(server.asked(), ["list 0", "watch 5", "watch 7"], "no list");
     assert_eq!(informer.status.get().watch_restarts, [(Reason::Disconnected, 1)].into());
+    let gap = informer.status.get().last_gap.expect("nobody saw anything").lasted;
+    assert!(gap >= defaults::HTTP2_PING_INTERVAL + defaults::HTTP2_PING_TIMEOUT - SECOND, "{gap:?}");
     informer.stop().await;
 }

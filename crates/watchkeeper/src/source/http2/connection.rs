@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::heard::{Heard, Listening};
 use crate::error::{Error, ErrorKind};
 use crate::source::client::{ClientOptions, wire_error};
 use crate::source::connect::Io;
@@ -39,10 +40,12 @@ pub(super) struct Connection {
     /// Knows the server's. Weak, because the connection counts as open for as long as this is there.
     driver: Weak<Mutex<Driver>>,
     answered: AtomicBool,
+    heard: Heard,
+    ping_timeout: Duration,
     _tasks: DropGuard,
 }
 
-type Driver = http2::Connection<Io, Body, Tasks>;
+type Driver = http2::Connection<Listening, Body, Tasks>;
 
 impl Connection {
     /// Begins to speak HTTP/2, and waits until the server does. Its tasks go to `runtime`.
@@ -66,6 +69,7 @@ impl Connection {
         // All streams together may fill the connection: a watch whose reader is slow must not stop the others.
         let streams = u32::try_from(most).unwrap_or(u32::MAX);
         let connection_window = STREAM_WINDOW.saturating_mul(streams).min((1 << 31) - 1);
+        let (io, heard) = Listening::new(io);
         let (sender, connection) = http2::Builder::new(tasks.clone())
             .timer(TokioTimer::new())
             // Nothing is known before the server has spoken: see `heard`.
@@ -82,7 +86,8 @@ impl Connection {
         let driver = Arc::downgrade(&connection);
         tasks.execute(drive(connection));
         let (in_use, answered) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Ok(Self { sender, in_use, most, driver, answered, _tasks: guard })
+        let ping_timeout = options.http2_ping_timeout;
+        Ok(Self { sender, in_use, most, driver, answered, heard, ping_timeout, _tasks: guard })
     }
 
     /// Waits for the server's settings. Requests that are sent before them may be more than it allows, and those would
@@ -106,6 +111,19 @@ impl Connection {
 
     pub(super) fn is_closed(&self) -> bool {
         self.sender.is_closed()
+    }
+
+    /// What hyper says about a body that came over it. Of a ping without an answer it does not tell them.
+    fn error(&self, error: hyper::Error) -> Error {
+        let error = wire_error(error);
+        let silence = self.heard.silence();
+        if error.kind() == ErrorKind::Disconnected && silence >= self.ping_timeout {
+            return Error::new(
+                ErrorKind::Timeout,
+                format_args!("the server answered no ping, and was silent for {silence:.1?}"),
+            );
+        }
+        error
     }
 
     /// A place, if one is free. `freed` is told when it is free again.
@@ -199,10 +217,15 @@ impl http_body::Body for LeasedBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if !matches!(frame, Some(Ok(_))) {
-            self.lease = None;
+        if matches!(frame, Some(Ok(_))) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(wire_error)));
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(wire_error)))
+        let lease = self.lease.take();
+        let error = |error| match &lease {
+            Some(lease) => lease.connection.error(error),
+            None => wire_error(error),
+        };
+        Poll::Ready(frame.map(|frame| frame.map_err(error)))
     }
 
     fn is_end_stream(&self) -> bool {
