@@ -11,7 +11,7 @@ use watchkeeper_e2e::Failure;
 use crate::audit::Requests;
 use crate::stage::Stage;
 use crate::views::{How, View};
-use crate::watched::{Watched, wait_for_markers};
+use crate::watched::{HEAR, Watched, wait_for_markers};
 
 /// Informers that run.
 pub(crate) struct Informers {
@@ -118,7 +118,7 @@ impl Informers {
         wait_for_markers(stage, &self.all, rules.patience).await?;
         let mut outcome = Outcome { changes, informers: self.all.len(), ..Outcome::default() };
         for watched in &self.all {
-            outcome.objects += watched.compare(&stage.client).await?;
+            outcome.objects += watched.compare(&stage.client, HEAR).await?;
         }
         self.judge(stage, &rules, &mut outcome)?;
         // Not before: it lists too, by the informer's own source.
@@ -132,7 +132,7 @@ impl Informers {
     }
 
     /// What each has done is what it may do, by what it says itself and by what the server says.
-    fn judge(&self, stage: &Stage, rules: &Rules, outcome: &mut Outcome) -> Result<(), Failure> {
+    pub(crate) fn judge(&self, stage: &Stage, rules: &Rules, outcome: &mut Outcome) -> Result<(), Failure> {
         let requests = Requests::read(&stage.cluster.folder().join("audit.log"), &format!("{}.", self.name))?;
         for watched in &self.all {
             let tag = &watched.tag;

@@ -51,6 +51,10 @@ impl Hearing {
         self.lock().is_wrong(format!("{key} does not decode: {error}"));
     }
 
+    pub(crate) fn forget_one(&self) {
+        self.lock().told.pop_first();
+    }
+
     pub(crate) fn events(&self) -> u64 {
         self.lock().events
     }

@@ -1,6 +1,7 @@
 //! A cluster with objects in it, and hands that write.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -46,6 +47,20 @@ impl Stage {
         stage.define().await?;
         stage.fill(&KINDS, objects).await?;
         Ok(stage)
+    }
+
+    /// Keeps what the server has written, for those who want to know why a case failed.
+    pub(crate) fn keep_logs(&self, case: &str) {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/e2e")).join(case);
+        let kept = std::fs::create_dir_all(&folder).and_then(|()| {
+            ["audit.log", "kube-apiserver.log", "etcd.log"]
+                .into_iter()
+                .try_for_each(|name| std::fs::copy(self.cluster.folder().join(name), folder.join(name)).map(drop))
+        });
+        match kept {
+            Ok(()) => eprintln!("{case} failed: the logs are in target/e2e/{case}"),
+            Err(error) => eprintln!("{case} failed, and its logs cannot be kept: {error}"),
+        }
     }
 
     /// Undoes what a case that failed may have left behind.

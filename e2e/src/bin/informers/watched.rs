@@ -23,10 +23,10 @@ use crate::kinds::Kind;
 use crate::stage::Stage;
 use crate::views::{Form, How, View};
 
-/// How long a slow handler takes for each event.
-const SLOW: Duration = Duration::from_millis(5);
+/// How long a slow handler takes, now and then.
+const SLOW: Duration = Duration::from_millis(40);
 /// How long handlers may take to hear of what is in the cache.
-const HEAR: Duration = Duration::from_secs(60);
+pub(crate) const HEAR: Duration = Duration::from_secs(180);
 
 /// An informer, those who listen to it, and what it said of itself.
 pub(crate) struct Watched {
@@ -111,7 +111,7 @@ impl Watched {
         })?)
     }
 
-    /// Adds one that takes its time for each event, and hears of what is left.
+    /// Adds one that takes its time, and hears of what is left.
     fn listen_slowly(&self) -> Result<(), Failure> {
         let hearing = Hearing::new("slow", true);
         let options = HandlerOptions::new().name("slow").buffer(Buffer::Coalesce);
@@ -120,7 +120,9 @@ impl Watched {
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 hearing.hear(&event);
-                sleep(SLOW).await;
+                if hearing.events().is_multiple_of(16) {
+                    sleep(SLOW).await;
+                }
             }
         });
         Ok(())
@@ -154,11 +156,11 @@ impl Watched {
 
     /// The cache is what the server has, by a list of our own, and each handler was told of just that. Says how many objects
     /// these are.
-    pub(crate) async fn compare(&self, client: &Client) -> Result<usize, Failure> {
+    pub(crate) async fn compare(&self, client: &Client, hear: Duration) -> Result<usize, Failure> {
         let (server, _) = digest::of_server(client, &self.view).await?;
         let cache = Digests::of_cache(&self.informer.store().snapshot())?;
         let mut wrong = cache.differences(&server, "cached", "on the server");
-        let deadline = Instant::now() + HEAR;
+        let deadline = Instant::now() + hear;
         let hearings = self.hearings.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (hearing, handle) in hearings {
             while !(hearing.is_equal(&cache) && handle.backlog() == 0) && Instant::now() < deadline && wrong.is_empty()
@@ -175,6 +177,12 @@ impl Watched {
             return Ok(server.len());
         }
         bail!("{} ({:?}):\n  {}", self.tag, self.view, wrong.join("\n  "))
+    }
+
+    /// Makes a handler forget what it was told of one object, as if it had never been told.
+    pub(crate) fn forget_one(&self) {
+        let hearings = self.hearings.lock().unwrap_or_else(PoisonError::into_inner);
+        hearings.iter().for_each(|(hearing, _)| hearing.forget_one());
     }
 
     /// The library says so too.

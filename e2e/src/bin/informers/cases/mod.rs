@@ -4,6 +4,7 @@ mod expiry;
 mod flags;
 mod network;
 mod rights;
+mod sabotage;
 mod scale;
 mod servers;
 
@@ -64,6 +65,9 @@ macro_rules! run {
                             Ok(()) => $case(&mut stage, $size).await,
                             Err(failure) => Err(failure),
                         };
+                        if result.is_err() {
+                            stage.keep_logs($name);
+                        }
                         tell($report, $name, result, started.elapsed());
                     })*
                     if let Err(failure) = stage.cluster.stop().await {
@@ -79,6 +83,7 @@ macro_rules! run {
 /// Runs those that are wanted.
 pub(crate) async fn run(report: &mut Report, arguments: &Arguments, programs: &Programs, size: Size) {
     run!(report, arguments, programs, size, Settings::default(),
+        "checks-can-fail" => sabotage::noticed,
         "plain" => network::plain,
         "cut" => network::cut,
         "reset" => network::reset,

@@ -44,10 +44,10 @@ async fn restarted(stage: &mut Stage, size: Size, name: &str, kill: bool) -> Res
     informers.listen_late()?;
     let changes = churn.stop().await?;
     // A server that has just begun knows no versions from before: 410, once. Of custom kinds it knows nothing at first, and
-    // says 503.
+    // says 503. One that is about to end takes a last watch, and ends it at once.
     let rules = Rules {
         relists: 2,
-        reasons: &[Reason::Expired, Reason::Other],
+        reasons: &[Reason::Expired, Reason::Other, Reason::VeryShortWatch],
         gaps: 1,
         blind: away * 3 + Duration::from_secs(15),
         patience: Duration::from_secs(60),
