@@ -81,7 +81,7 @@ fn node_status() -> Value {
             condition("PIDPressure", "False", "KubeletHasSufficientPID"),
         ],
         "nodeInfo": {
-            "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.37.1", "machineID": "",
+            "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "fake", "machineID": "",
             "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "", "containerRuntimeVersion": "fake://1",
             "kubeProxyVersion": "",
         },

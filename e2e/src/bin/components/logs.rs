@@ -6,7 +6,8 @@ use std::fmt;
 use crate::stage::Kind;
 
 /// What components log as errors on a real API server too, by a name for it.
-const USUAL: [(&str, &str); 4] = [
+const USUAL: [(&str, &str); 5] = [
+    ("deletions of what had changed", "does not match the ResourceVersion in record"),
     ("writers that met", "the object has been modified; please apply your changes to the latest version"),
     ("caches behind their controller's own writes", "is not as new as written version"),
     ("leases that two wanted", "Error initially creating lease lock"),

@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
         Ok(programs) => programs,
         Err(not_here) => return report.skip(&not_here),
     };
-    let (churn, clients) = if arguments.short { (20, 20) } else { (120, 300) };
+    let (churn, clients) = if arguments.short { (20, 20) } else { (60, 300) };
     let times = Times { churn: Duration::from_secs(churn), clients: Duration::from_secs(clients) };
     let mut suite = Suite { arguments, programs, times, report: &mut report };
     // The last case of each kills schedulers.

@@ -9,8 +9,8 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{self, Action, Controller};
-use kube::runtime::finalizer::{Event, finalizer};
-use kube::runtime::watcher;
+use kube::runtime::finalizer::Event;
+use kube::runtime::{finalizer, watcher};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -52,7 +52,7 @@ pub(super) fn start(client: Client, namespace: &str) -> (JoinHandle<()>, Arc<Don
     (tokio::spawn(running), done)
 }
 
-async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action, finalizer_error::Error> {
+async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action, finalizer::Error<kube::Error>> {
     finalizer(&context.maps, FINALIZER, map, |event| async {
         match event {
             Event::Apply(map) => {
@@ -65,11 +65,6 @@ async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action,
         Ok(Action::await_change())
     })
     .await
-}
-
-/// How a reconciliation may fail.
-mod finalizer_error {
-    pub(super) type Error = kube::runtime::finalizer::Error<kube::Error>;
 }
 
 async fn apply(map: &ConfigMap, secrets: &Api<Secret>) -> Result<(), kube::Error> {

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::{Api, Client, Config};
 use tempfile::TempDir;
 use watchkeeper_e2e::{Cluster, Failure, Programs, Settings, User};
 
 use crate::kubelet::Kubelet;
 use crate::logs::Logs;
 use crate::process::Process;
-use crate::wait::until;
+use crate::wait::{differs, until};
 
 /// What is different from stage to stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +89,19 @@ impl Stage {
             ],
         )?;
         stage.start_component("kube-scheduler", &programs.kube_scheduler, &PATIENT)?;
+        stage.nodes_are_free().await?;
         Ok(stage)
+    }
+
+    /// A real API server taints new nodes, and the controller manager takes that back when they are ready.
+    async fn nodes_are_free(&self) -> Result<(), Failure> {
+        let nodes: Api<Node> = Api::all(self.client());
+        until("nodes are free", async || {
+            let all = nodes.list(&ListParams::default()).await?.items;
+            let tainted = all.iter().filter(|node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some()));
+            Ok(differs("tainted nodes", tainted.count(), 0))
+        })
+        .await
     }
 
     pub(super) fn client(&self) -> Client {
