@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use tokio::time::sleep;
+use watchkeeper::Reason;
 use watchkeeper_e2e::{Failure, User};
 
 use super::{PAUSE, Size, client};
@@ -42,8 +43,13 @@ pub(super) async fn goaway(stage: &mut Stage, size: Size) -> Result<Outcome, Fai
     let changes = churn.stop().await?;
     let connections = stage.proxy.accepted() - before;
     ensure!(connections >= 4, "the server never said so: {connections} connections");
-    // Watches that are open stay so; a new one that is told to go elsewhere is opened elsewhere.
-    informers.finish(stage, changes, Rules { blind: Duration::from_secs(4), ..Rules::default() }).await
+    // Watches that are open stay so, and new ones are opened elsewhere. A first list that was sent just before the word came
+    // is not answered, and sent again.
+    let rules =
+        Rules { relists: 3, reasons: &[Reason::Disconnected], blind: Duration::from_secs(10), ..Rules::default() };
+    let outcome = informers.finish(stage, changes, rules).await?;
+    ensure!(outcome.again == 0, "the server answered more lists than the first ones: {outcome:?}");
+    Ok(outcome)
 }
 
 /// Watches ask for no timeout, and the server ends each after three to six seconds.
