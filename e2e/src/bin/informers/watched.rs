@@ -120,7 +120,7 @@ impl Watched {
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 hearing.hear(&event);
-                if hearing.events().is_multiple_of(16) {
+                if hearing.events().is_multiple_of(64) {
                     sleep(SLOW).await;
                 }
             }
