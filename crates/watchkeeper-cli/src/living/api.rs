@@ -136,6 +136,16 @@ impl Api {
         self.send("PATCH", &format!("{}/status", target.path()), MERGE, Some(&patch)).await
     }
 
+    /// Puts a pod onto a node, if it still is in this version. What became of it has to be asked for: the answer does not say.
+    pub(super) async fn bind(&self, pod: Target<'_>, version: &str, node: &str) -> Result<Written, ApiError> {
+        let binding = json!({
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "resourceVersion": version},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        self.send("POST", &format!("{}/binding", pod.path()), "application/json", Some(&binding)).await?;
+        self.get(pod).await
+    }
+
     /// Deletes an object, if it still is the one with this uid. Of one that is gone there is nothing to delete: `None`.
     pub(super) async fn delete(
         &self,

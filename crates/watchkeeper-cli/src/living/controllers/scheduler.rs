@@ -65,8 +65,7 @@ impl Scheduler {
             }
             return Ok(Outcome::RequeueAfter(AGAIN));
         };
-        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"nodeName": node}});
-        let written = api.patch(target(Resource::Pods, key), &patch).await?;
+        let written = api.bind(target(Resource::Pods, key), version, &node).await?;
         self.own.note(&last, &written.metadata.resource_version);
         let message = format!("Successfully assigned {key} to {node}");
         self.cluster.note(about("v1", "Pod", &pod.metadata), FROM, false, "Scheduled", message);
