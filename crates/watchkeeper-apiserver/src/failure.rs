@@ -226,6 +226,11 @@ impl Failure {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", text).about(kind, name)
     }
 
+    /// The name is taken by something that goes.
+    pub(crate) fn is_being_deleted(self) -> Self {
+        Self { message: format!("object is being deleted: {}", self.message), ..self }
+    }
+
     /// A generated name that exists: one may try again.
     pub(crate) fn generated_name_exists(kind: &Kind, name: &str) -> Self {
         let text = format!(

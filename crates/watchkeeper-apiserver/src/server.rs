@@ -337,7 +337,7 @@ impl ApiServer {
         if crds::is_definition(kind) {
             crds::adopt(&mut document);
         }
-        validate(kind, None, &document, None)?;
+        validate(kind, None, &document, None, Vec::new())?;
         let key = call.key_of(document.meta("name"));
         if document.meta("uid").is_empty() {
             let known = self.inner.storage.get(kind, &key);

@@ -133,6 +133,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if (c as u32) < 0x20 || c == '\u{7f}' => quoted.push_str(&format!("\\x{:02x}", c as u32)),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", c as u32)),
             c => quoted.push(c),
         }
     }

@@ -58,18 +58,11 @@ fn pod(fields: &mut Map<String, Value>) {
 /// What the admission plugins write that are always on. It is nobody's.
 pub(crate) fn admit_pod(fields: &mut Map<String, Value>) {
     let Some(Value::Object(spec)) = fields.get_mut("spec") else { return };
-    // Without a class of its own a pod has no priority over others.
-    let priority = match text(spec, "priorityClassName") {
-        "" => Some(0),
-        "system-cluster-critical" => Some(2_000_000_000),
-        "system-node-critical" => Some(2_000_001_000),
-        _ => None,
-    };
-    if let Some(priority) = priority {
-        set(spec, "priority", priority);
-        set(spec, "preemptionPolicy", "PreemptLowerPriority");
-    }
     tolerate_lost_nodes(spec);
+    // No time is less than none, and none would mean at once.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+    }
 }
 
 /// Who asks for no less than all gets all.

@@ -8,7 +8,7 @@ use super::owners::{Writing, update};
 use super::{Managed, manager_name, new_object, owner_faults, written};
 use crate::failure::Failure;
 use crate::storage::Document;
-use crate::verbs::Call;
+use crate::verbs::{Call, scale};
 
 /// The owner of what nobody gave a name for.
 const UNKNOWN: &str = "unknown";
@@ -58,10 +58,22 @@ pub(crate) fn updated(call: &Call, old: &Document, next: &mut Document) {
         None if next.as_value() == old.as_value() => return next.set_managed(old.managed().clone()),
         None => read(old.managed()),
     };
+    // Of a number that nobody has ever said, who scales does not become the owner.
+    if call.subresource.as_deref() == Some("scale") && !entries.iter().any(|entry| owns_replicas(call, entry)) {
+        return next.set_managed(old.managed().clone());
+    }
     // Of an object whose managed fields were taken away nothing is tracked, until somebody applies it.
     if !entries.is_empty() {
         track(call, old.as_value(), next, entries);
     }
+}
+
+/// Whether somebody owns the number that a scale is about.
+fn owns_replicas(call: &Call, entry: &Entry) -> bool {
+    let mut names = scale::place(call).trim_start_matches('.').split('.');
+    let first = names.next().and_then(|name| entry.set.field(name));
+    let node = names.fold(first, |node, name| node.and_then(|node| node.children.field(name)));
+    node.is_some_and(|node| node.member)
 }
 
 fn check_owners(call: &Call, document: &Document) -> Result<(), Failure> {

@@ -19,6 +19,8 @@ use crate::verbs::Call;
 
 /// The media type of bodies in YAML.
 const YAML: &str = "application/yaml";
+/// All media types that a body may have.
+pub(crate) const MEDIA_TYPES: [&str; 3] = ["application/json", YAML, protobuf::MEDIA_TYPE];
 
 /// An object as a client sent it.
 #[derive(Debug, Clone)]
@@ -87,7 +89,7 @@ pub(crate) fn object(
     body: &[u8],
 ) -> Result<Sent, Failure> {
     if !matches!(media_type, "" | "application/json") {
-        return Err(Failure::unsupported_media_type(&["application/json"]));
+        return Err(Failure::unsupported_media_type(&MEDIA_TYPES));
     }
     // A kube-apiserver quotes the body here. Bodies have secrets: this server does not.
     let unrecognized = |text: &str| {
@@ -111,7 +113,7 @@ pub(crate) fn call(
     body: &[u8],
 ) -> Result<Value, Failure> {
     if !matches!(media_type, "" | "application/json") {
-        return Err(Failure::unsupported_media_type(&["application/json"]));
+        return Err(Failure::unsupported_media_type(&MEDIA_TYPES));
     }
     let tree = map(body).map_err(|error| {
         Failure::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {error}"))
@@ -202,7 +204,13 @@ pub(crate) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
     };
     let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let character = line.get(error.column().saturating_sub(1)).copied().unwrap_or(b'?');
-    format!("invalid character {:?} {place}", char::from(character))
+    // As Go shows a character: quoted, but for the quotes themselves.
+    let shown = match character {
+        b'\'' => "\\'".to_owned(),
+        b'"' => "\"".to_owned(),
+        other => quoted(&char::from(other).to_string()).trim_matches('"').to_owned(),
+    };
+    format!("invalid character '{shown}' {place}")
 }
 
 /// What Go calls a value of this type.
@@ -301,6 +309,8 @@ impl ObjectMeta {
 fn check_metadata(kind: &Kind, tree: &Value) -> Result<(), String> {
     match tree.get("metadata") {
         None | Some(Value::Null) => Ok(()),
+        // Go reads the metadata of custom objects by itself.
+        Some(Value::Object(metadata)) if kind.custom => check_fields(metadata, "ObjectMeta."),
         Some(Value::Object(metadata)) => check_fields(metadata, "ObjectMeta.metadata."),
         Some(other) => Err(mismatch(other, &format!("{}.metadata", kind.kind), "v1.ObjectMeta")),
     }

@@ -9,19 +9,19 @@ use crate::kinds::{self, Entry, Kind, Registry, Version};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Versions {
+struct Versions<'a> {
     kind: &'static str,
     versions: [&'static str; 1],
     #[serde(rename = "serverAddressByClientCIDRs")]
-    addresses: [Address; 1],
+    addresses: [Address<'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Address {
+struct Address<'a> {
     #[serde(rename = "clientCIDR")]
     client_cidr: &'static str,
-    server_address: &'static str,
+    server_address: &'a str,
 }
 
 #[derive(Serialize)]
@@ -62,11 +62,11 @@ struct ResourceList {
 }
 
 /// `/api`
-pub(super) fn core_versions() -> Answer {
+pub(super) fn core_versions(host: &str) -> Answer {
     answer(&Versions {
         kind: "APIVersions",
         versions: ["v1"],
-        addresses: [Address { client_cidr: "0.0.0.0/0", server_address: "127.0.0.1:6443" }],
+        addresses: [Address { client_cidr: "0.0.0.0/0", server_address: host }],
     })
 }
 

@@ -137,12 +137,12 @@ impl Options {
         if version_match.is_empty() {
             return causes;
         }
-        if !self.continue_token.is_empty() {
-            causes.push(Cause::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
-        }
         if self.resource_version.is_empty() {
             let text = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             causes.push(Cause::forbidden(MATCH, text));
+        }
+        if !self.continue_token.is_empty() {
+            causes.push(Cause::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
         }
         if !matches!(version_match, "Exact" | "NotOlderThan") {
             causes.push(Cause::unsupported(MATCH, quoted(version_match), &["Exact", "NotOlderThan", ""]));

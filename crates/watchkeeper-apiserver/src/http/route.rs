@@ -47,12 +47,13 @@ pub(crate) struct ResourcePath {
 impl Route {
     /// Reads a path.
     pub(crate) fn of(path: &str) -> Self {
-        let path = path.strip_prefix('/').unwrap_or(path);
+        // As in Go, an escaped slash is one.
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let path = path.strip_prefix('/').unwrap_or(&path);
         // Beneath the API a slash at the end means nothing; elsewhere it makes another path.
-        let path = if path.starts_with("api") { path.strip_suffix('/').unwrap_or(path) } else { path };
-        let segments: Vec<String> =
-            path.split('/').map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned()).collect();
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let is_lenient = path.starts_with("api") || path == "version/";
+        let path = if is_lenient { path.strip_suffix('/').unwrap_or(path) } else { path };
+        let segments: Vec<&str> = path.split('/').collect();
         match segments.as_slice() {
             [""] => Self::Index,
             ["version"] => Self::Version,
@@ -80,6 +81,11 @@ impl Route {
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     let nowhere = Route::NoResource { group: group.to_owned() };
+    // A namespace without a name is all of them.
+    let rest = match rest {
+        ["namespaces", "", tail @ ..] if !tail.is_empty() => tail,
+        rest => rest,
+    };
     if rest.iter().any(|segment| segment.is_empty()) {
         return nowhere;
     }
@@ -141,12 +147,15 @@ mod tests {
             ("/apis/apps/v1/namespaces/shop/deployments/web/scale", "shop deployments web scale"),
             ("/api/v1/watch/namespaces/shop/pods", "watch shop pods - -"),
             ("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "- clusterroles system:node -"),
+            ("/api/v1/namespaces//pods", "- pods - -"),
+            ("/api/v1/namespaces/shop/pods/a%2Fstatus", "shop pods a status"),
             ("/api/v1//pods", r#"NoResource { group: "" }"#),
             ("/api/v1/namespaces/shop/pods/a/b/c", r#"NoResource { group: "" }"#),
             ("/apis/apps", r#"Group("apps")"#),
             ("/", "Index"),
             ("", "Index"),
             ("/foo", "Unknown"),
+            ("/version/", "Version"),
             ("/livez/ping", r#"Health { endpoint: "livez", check: Some("ping") }"#),
         ] {
             assert_eq!(shown(path), expected, "{path}");

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::header::HOST;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use tower::{BoxError, Service};
 
@@ -20,6 +21,7 @@ use crate::faults;
 use crate::kinds::{Kind, Registry};
 use crate::life;
 use crate::server::Inner;
+use crate::validation::{path_segment, quoted};
 use crate::verbs::{self, Call};
 
 /// A server, as something that answers requests. Cheap to clone; [`ApiServer::service`](crate::ApiServer::service)
@@ -128,12 +130,17 @@ fn discover(registry: &Registry, route: Route, headers: &HeaderMap) -> Result<An
         (Route::CoreVersions, Discovery::Aggregated) => aggregated::answer(registry, true, headers),
         (Route::Groups, Discovery::Aggregated) => aggregated::answer(registry, false, headers),
         (_, Discovery::Aggregated) => return Err(Failure::unknown_representation()),
-        (Route::CoreVersions, _) => discovery::core_versions(),
+        (Route::CoreVersions, _) => discovery::core_versions(host(headers)),
         (Route::Groups, _) => discovery::groups(registry),
         (Route::Group(group), _) => discovery::group(registry, &group),
         (Route::Resources { group, version }, _) => discovery::resources(registry, &group, &version),
         _ => Answer::page_not_found(),
     })
+}
+
+/// What the client calls the server.
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:6443")
 }
 
 async fn resource<B>(
@@ -153,7 +160,15 @@ where
     let version = kind.version(&path.version).ok_or_else(Failure::no_such_resource)?.name.clone();
     let mut options = Options::of(query)?;
     options.watch |= path.watch;
-    let verb = verb(&kind, &path, &version, method, &options)?;
+    let warnings = Warnings::default();
+    if let Some(text) = deprecation(&kind, &version) {
+        warnings.add(text);
+    }
+    // Who is refused is warned as well.
+    let verb = match verb(&kind, &path, &version, method, &options).and_then(|verb| named(&path).map(|()| verb)) {
+        Ok(verb) => verb,
+        Err(failure) => return Ok(Answer::from(failure).with_warnings(&warnings)),
+    };
     let mut call = Call {
         server: server.clone(),
         kind,
@@ -166,18 +181,10 @@ where
         media_type: body::media_type(headers),
         user_agent: body::user_agent(headers),
         body: body::read(body).await?,
-        warnings: Warnings::default(),
+        warnings: warnings.clone(),
         user,
     };
     body::translate(&mut call)?;
-    let warnings = call.warnings.clone();
-    if (call.kind.group.as_str(), call.kind.plural.as_str()) == ("", "endpoints") {
-        warnings.add("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
-    }
-    let deprecation = call.version().served.as_ref().and_then(|served| served.deprecation.clone());
-    if let Some(text) = deprecation {
-        warnings.add(text);
-    }
     let answer = match (verb, call.subresource.as_deref()) {
         (Verb::Create, Some("binding")) => verbs::binding::run(call),
         (Verb::Create, Some("eviction")) => verbs::eviction::run(call),
@@ -203,8 +210,27 @@ where
     if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
         life::settle(server).await;
     }
-    // Who is refused is warned as well.
     Ok(answer.unwrap_or_else(Answer::from).with_warnings(&warnings))
+}
+
+/// What is to be said of a kind that will not be there for ever.
+fn deprecation(kind: &Kind, version: &str) -> Option<String> {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
+        }
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
+        _ => kind.version(version)?.served.as_ref()?.deprecation.clone(),
+    }
+}
+
+/// A name in a path must be one that a path can have.
+fn named(path: &ResourcePath) -> Result<(), Failure> {
+    let Some(name) = &path.name else { return Ok(()) };
+    match path_segment(name).as_slice() {
+        [] => Ok(()),
+        faults => Err(Failure::bad_request(format!("Name parameter invalid: {}: {}", quoted(name), faults.join(";")))),
+    }
 }
 
 /// Why there is nothing beneath an object.
@@ -270,6 +296,10 @@ fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, option
             None => return Err(Failure::no_such_resource()),
         },
     };
+    // What can only be created has no names.
+    if path.name.is_some() && path.subresource.is_none() && allowed.iter().all(|verb| verb == "create") {
+        return Err(Failure::no_such_resource());
+    }
     let verb = match (method.as_str(), &path.name) {
         ("GET", Some(_)) if path.watch => Verb::Watch,
         ("GET", Some(_)) => Verb::Get,
@@ -287,7 +317,9 @@ fn verb(kind: &Kind, path: &ResourcePath, version: &str, method: &Method, option
     let is_allowed = allowed.iter().any(|allowed| allowed == verb.name()) || kind.terminating;
     match is_allowed {
         true => {}
-        false if kind.custom => return Err(Failure::verb_not_supported(kind, verb.name())),
+        false if kind.custom || matches!(verb, Verb::Watch) => {
+            return Err(Failure::verb_not_supported(kind, verb.name()));
+        }
         false => return Err(Failure::method_not_allowed()),
     }
     Ok(verb)

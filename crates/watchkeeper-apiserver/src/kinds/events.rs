@@ -28,6 +28,12 @@ pub(crate) fn convert(event: &mut Map<String, Value>, group: &str) {
             event.insert(to.to_owned(), value);
         }
     }
+    // The core group shows who reports even if nobody does, the other one does not.
+    for field in ["reportingController", "reportingInstance"] {
+        if !group.is_empty() && event.get(field).is_some_and(|value| value == "") {
+            event.remove(field);
+        }
+    }
 }
 
 #[cfg(test)]

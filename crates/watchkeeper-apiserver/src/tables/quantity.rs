@@ -60,6 +60,14 @@ pub(crate) fn parsed(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// The amount that a text says, to be compared with others.
+pub(crate) fn amount(text: &str) -> Option<f64> {
+    let (number, suffix) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let (format, exponent) = meaning(suffix)?;
+    let base: f64 = if format == Format::Binary { 2.0 } else { 10.0 };
+    Some(number.parse::<f64>().ok()? * base.powi(exponent))
+}
+
 fn canonical(text: &str) -> Option<String> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

@@ -30,6 +30,7 @@ pub(super) fn assign(call: &Call, old: Option<&Document>, next: &mut Document) -
     let old = old.and_then(|old| old.map().get("spec")?.as_object());
     let Some(Value::Object(spec)) = next.map_mut().get_mut("spec") else { return Ok(()) };
     if let Some(old) = old {
+        drop_unneeded(old, spec);
         keep(old, spec);
     }
     let is_external = spec.get("type").and_then(Value::as_str) == Some("ExternalName");
@@ -122,6 +123,32 @@ fn ports(spec: &Map<String, Value>) -> impl Iterator<Item = &Value> {
 
 fn number(port: &Value, key: &str) -> i64 {
     port.get(key).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// Takes away what a service has no more use for as another type, unless it asks for something new there.
+fn drop_unneeded(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
+    let is = |spec: &Map<String, Value>, types: &[&str]| {
+        types.contains(&spec.get("type").and_then(Value::as_str).unwrap_or_default())
+    };
+    let is_lost = |spec: &Map<String, Value>, types: &[&str]| is(old, types) && !is(spec, types);
+    const OUTSIDE: [&str; 2] = ["NodePort", "LoadBalancer"];
+    let node_ports = |spec: &Map<String, Value>| ports(spec).map(|port| number(port, "nodePort")).collect::<Vec<_>>();
+    if is_lost(spec, &OUTSIDE) && node_ports(old) == node_ports(spec) {
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            port.as_object_mut().map(|port| port.remove("nodePort"));
+        }
+    }
+    let fields: [(&str, &[&str]); 4] = [
+        ("externalTrafficPolicy", &OUTSIDE),
+        ("healthCheckNodePort", &["LoadBalancer"]),
+        ("allocateLoadBalancerNodePorts", &["LoadBalancer"]),
+        ("loadBalancerClass", &["LoadBalancer"]),
+    ];
+    for (field, types) in fields {
+        if is_lost(spec, types) && old.get(field) == spec.get(field) {
+            spec.remove(field);
+        }
+    }
 }
 
 fn keep(old: &Map<String, Value>, spec: &mut Map<String, Value>) {

@@ -14,10 +14,9 @@ use super::{Call, addresses, initial, specs};
 use crate::crds::{self, objects};
 use crate::defaulting;
 use crate::defaults::DEPTH_LIMIT;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::http::body::{self, Sent};
 use crate::http::options::FieldValidation;
-use crate::http::warnings::Warning;
 use crate::schema::{self, Decoded, Field, ListKind, ListSchema, MapSchema, Scalar, Schema, SchemaRef, decode};
 use crate::storage::Document;
 use crate::validation::quoted;
@@ -35,19 +34,22 @@ static OPERATIONS: LazyLock<SchemaRef> = LazyLock::new(|| {
     Schema::List(ListSchema { items: operation.into(), kind: ListKind::Atomic }).into()
 });
 
-/// Completes an object that [`fill`] has filled in, and refuses one that may not be. `old` is what it was, if it was there.
-pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<Vec<Warning>, Failure> {
+/// Completes an object that [`fill`] has filled in, and says what may not be in its spec. `old` is what it was, if it was
+/// there.
+pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) -> Result<Vec<Cause>, Failure> {
     if call.kind.custom {
         return objects::complete(call.version(), next).map(|()| Vec::new());
     }
-    let warnings = if crds::is_definition(&call.kind) { crds::definition_warnings(old, next) } else { Vec::new() };
-    let Some(schema) = schema_for(call, next.as_value()) else { return Ok(warnings) };
+    if crds::is_definition(&call.kind) {
+        crds::definition_warnings(old, next).into_iter().for_each(|warning| call.warnings.add(warning));
+    }
+    let Some(schema) = schema_for(call, next.as_value()) else { return Ok(Vec::new()) };
     // A status is put there by the server, or was there before.
     if let (Some(status), Some(types)) = (next.map_mut().get_mut("status"), schema.member("status")) {
         defaulting::apply(status, types);
     }
     if call.is_status() {
-        return Ok(warnings);
+        return Ok(specs::status_faults(&call.kind, next));
     }
     if addresses::is_service(call) {
         addresses::assign(call, old, next)?;
@@ -57,14 +59,13 @@ pub(crate) fn admit(call: &Call, old: Option<&Document>, next: &mut Document) ->
     if lacks_status || is_filled_again(call) {
         defaulting::apply_object(next.map_mut(), &schema);
     }
-    initial::complete(call, old, next);
+    initial::complete(call, old, next)?;
     // What does not change in an update is not looked at, and defaults are no change.
     let known = old.map(|old| match specs::is_same(old, next) {
         true => Cow::Borrowed(old),
         false => Cow::Owned(filled(call, old)),
     });
-    specs::check(&call.kind, known.as_deref(), next)?;
-    Ok(warnings)
+    Ok(specs::faults(&call.kind, known.as_deref(), next))
 }
 
 /// Whether what the server has put there since is a reason to fill in more: addresses, labels and a status.

@@ -57,7 +57,7 @@ fn bind(call: &Call, binding: &Sent, node: &str, dry_run: bool) -> Result<(), Fa
     let key = call.key_of(name);
     loop {
         let pod = server.storage.get(&pods, &key).ok_or_else(|| Failure::not_found(&pods, name))?;
-        check(&pod, name, binding)?;
+        check(call, &pod, name, binding)?;
         let mut next = pod.document();
         if let Value::Object(spec) = next.map_mut().entry("spec").or_insert_with(|| json!({})) {
             spec.insert("nodeName".to_owned(), node.into());
@@ -79,13 +79,24 @@ fn bind(call: &Call, binding: &Sent, node: &str, dry_run: bool) -> Result<(), Fa
 }
 
 /// A pod goes to one node, once, and not when it is leaving.
-fn check(pod: &Stored, name: &str, binding: &Sent) -> Result<(), Failure> {
+fn check(call: &Call, pod: &Stored, name: &str, binding: &Sent) -> Result<(), Failure> {
     if let Some(revision) = binding.revision()?.filter(|revision| *revision != pod.revision()) {
         let text = format!(
             "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: \
              Precondition failed: ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {}",
             pod.key(),
             pod.revision()
+        );
+        return Err(Failure::conflict("pods", "", name, text));
+    }
+    // Of what comes to the old path nobody asks for a uid.
+    let uid = if call.subresource.is_some() { binding.document.meta("uid") } else { "" };
+    if !uid.is_empty() && uid != pod.uid() {
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            pod.key(),
+            pod.uid()
         );
         return Err(Failure::conflict("pods", "", name, text));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::{Call, addresses, admit, initial, validate, write};
+use super::{Call, addresses, admit, initial, owner_references, validate, write};
 use crate::access::Asked;
 use crate::crds;
 use crate::defaults::{GENERATED_PREFIX, NAME_ATTEMPTS};
@@ -34,6 +34,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         let text = "create not allowed while custom resource definition is terminating";
         return Err(Failure::forbidden(kind, document.meta("name"), text));
     }
+    let is_misplaced = call.namespace.is_none() && !document.meta("namespace").is_empty();
     write::place(call, &mut document)?;
     write::check_namespace(call, document.meta("name"), dry_run)?;
     let prefix = generated_prefix(&document);
@@ -42,6 +43,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         return Err(Failure::invalid(&kind.kind, &kind.group, "", vec![cause]));
     }
     write::strip(&mut document);
+    owner_references::merge(call, &mut document);
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
         document.metadata_mut().remove(field);
     }
@@ -53,7 +55,11 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
     initial::convert(kind, &mut document);
     // What was sent, and what its type fills in, is the client's; all else is the server's.
     admit::fill(call, &mut document);
-    fields::created(call, &mut document)?;
+    // Whose fields are whose cannot be told of an object that names a namespace and has none.
+    match is_misplaced {
+        false => fields::created(call, &mut document)?,
+        true => drop(document.take_managed()),
+    }
     initial::apply(kind, call.has_status(), &mut document);
     if crds::is_definition(kind) {
         crds::prepare(None, false, &mut document);
@@ -68,10 +74,8 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
             document.set_meta("name", format!("{prefix}{}", server.random.suffix()));
         }
         initial::apply_name(kind, &mut document);
-        for warning in admit::admit(call, None, &mut document)? {
-            call.warnings.add(warning);
-        }
-        validate::validate(kind, Some(call.version()), &document, None)?;
+        let faults = admit::admit(call, None, &mut document)?;
+        validate::validate(kind, Some(call.version()), &document, None, faults)?;
         check_access(call)?;
         let stored = call.to_storage(&document);
         let name = document.meta("name").to_owned();
@@ -87,8 +91,14 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
         match created {
             Some(created) => return Ok(created),
             None if attempts > 0 => {}
-            None if prefix.is_some() => return Err(Failure::generated_name_exists(kind, &name)),
-            None => return Err(Failure::already_exists(kind, &name)),
+            None => {
+                let failure = match prefix {
+                    Some(_) => Failure::generated_name_exists(kind, &name),
+                    None => Failure::already_exists(kind, &name),
+                };
+                let goes = server.storage.get(kind, &key).is_some_and(|known| known.is_deleting());
+                return Err(if goes { failure.is_being_deleted() } else { failure });
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::crds;
 use crate::defaults::POD_GRACE;
 use crate::failure::{self, Cause, Failure};
 use crate::http::answer::Answer;
-use crate::http::body::map;
+use crate::http::body::{MEDIA_TYPES, json_type, map};
 use crate::http::options::Options;
 use crate::kinds::Kind;
 use crate::server::Inner;
@@ -58,6 +58,7 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     if is_namespace && IMMORTAL.contains(&call.name()) {
         return Err(Failure::forbidden(&call.kind, call.name(), "this namespace may not be deleted"));
     }
+    options.warn(&call);
     let deletion = delete(&call.server, &call.kind, &call.key(), call.name(), &options)?;
     if deletion.gone && !call.kind.rules.returns_deleted {
         let uid = deletion.object.uid();
@@ -73,19 +74,31 @@ impl DeleteOptions {
     pub(super) fn of(call: &Call) -> Result<Self, Failure> {
         let (body, query) = (&call.body, &call.options);
         if !body.is_empty() && !matches!(call.media_type.as_str(), "" | "application/json") {
-            return Err(Failure::unsupported_media_type(&["application/json"]));
+            return Err(Failure::unsupported_media_type(&MEDIA_TYPES));
         }
-        let mut options = match body.is_empty() {
+        // Whoever sends a body has said everything in it.
+        let options = match body.is_empty() {
             false => Self::from_body(body)?,
             true => Self {
                 grace_period_seconds: query.grace_period_seconds,
                 propagation_policy: query.propagation_policy.clone(),
                 orphan_dependents: query.orphan_dependents,
+                dry_run: query.dry_run.clone(),
                 ..Self::default()
             },
         };
-        options.dry_run.extend(query.dry_run.iter().cloned());
         options.checked()
+    }
+
+    /// Tells whoever deletes jobs without a word about their pods that these stay.
+    pub(super) fn warn(&self, call: &Call) {
+        let is_job = (call.kind.group.as_str(), call.kind.plural.as_str()) == ("batch", "jobs");
+        if is_job && self.propagation_policy.is_none() && self.orphan_dependents.is_none() {
+            call.warnings.add(
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+                 them or set propagationPolicy=Orphan to suppress this warning",
+            );
+        }
     }
 
     /// The options, if they make sense.
@@ -142,6 +155,9 @@ impl DeleteOptions {
         if let Value::Object(map) = &mut tree {
             map.retain(|_, value| !value.is_null());
         }
+        if let Some(text) = wrong_type(&tree) {
+            return Err(Failure::bad_request(text));
+        }
         let options: Self = serde_json::from_value(tree)
             .map_err(|_| Failure::bad_request("json: cannot unmarshal the body into Go value of type DeleteOptions"))?;
         if !matches!(options.kind.as_str(), "" | "DeleteOptions") {
@@ -175,11 +191,13 @@ impl DeleteOptions {
     }
 
     /// The finalizers with which an object's dependents are waited for, or let go.
-    fn apply_policy(&self, document: &mut Document) {
+    fn apply_policy(&self, kind: &Kind, document: &mut Document) {
+        let is_decided = || document.finalizers().iter().any(|finalizer| [ORPHAN, FOREGROUND].contains(finalizer));
         let policy = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some(policy), _) => policy,
             (None, Some(true)) => "Orphan",
             (None, Some(false)) => "Background",
+            (None, None) if orphans_by_default(kind) && !is_decided() => "Orphan",
             (None, None) => return,
         };
         let wanted = match policy {
@@ -201,6 +219,29 @@ impl DeleteOptions {
     }
 }
 
+/// What Go says of the first option that has another type than it should.
+fn wrong_type(tree: &Value) -> Option<String> {
+    let is_number = |value: &Value| value.is_i64();
+    let is_list = |value: &Value| value.as_array().is_some_and(|values| values.iter().all(Value::is_string));
+    let types: [(&str, &str, fn(&Value) -> bool); 5] = [
+        ("gracePeriodSeconds", "int64", is_number),
+        ("preconditions", "v1.Preconditions", Value::is_object),
+        ("orphanDependents", "bool", Value::is_boolean),
+        ("propagationPolicy", "v1.DeletionPropagation", Value::is_string),
+        ("dryRun", "[]string", is_list),
+    ];
+    types.iter().find_map(|(field, go_type, fits)| {
+        let value = tree.get(field).filter(|value| !fits(value))?;
+        let found = json_type(value);
+        Some(format!("json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {go_type}"))
+    })
+}
+
+/// Kinds that leave behind what belongs to them, unless somebody says otherwise.
+fn orphans_by_default(kind: &Kind) -> bool {
+    matches!((kind.group.as_str(), kind.plural.as_str()), ("batch", "jobs") | ("", "replicationcontrollers"))
+}
+
 /// Deletes an object, or begins to.
 pub(crate) fn delete(
     server: &Inner,
@@ -215,7 +256,7 @@ pub(crate) fn delete(
         options.check(kind, name, &current)?;
         let old = current.document_as(kind);
         let mut next = old.clone();
-        options.apply_policy(&mut next);
+        options.apply_policy(kind, &mut next);
         let step = mark(server, kind, &mut next, options);
         let preview = |gone| {
             let object = Arc::new(Stored::preview(kind, key, &next, Some(current.revision())));

@@ -8,6 +8,7 @@ use crate::http::answer::Answer;
 
 pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
     let options = DeleteOptions::of(&call)?;
+    options.warn(&call);
     let (page, items) = select(&mut call).await?;
     for item in &items {
         match delete(&call.server, &call.kind, item.key(), item.name(), &options) {

@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::Call;
+use super::{Call, priorities};
 use crate::defaulting::{admit_pod, quality_of_service};
+use crate::failure::Failure;
 use crate::kinds::Kind;
 use crate::storage::Document;
 
@@ -31,9 +32,14 @@ pub(super) fn apply(kind: &Kind, has_status: bool, document: &mut Document) {
 }
 
 /// Completes an object whose defaults are filled in.
-pub(super) fn complete(call: &Call, old: Option<&Document>, document: &mut Document) {
+pub(super) fn complete(call: &Call, old: Option<&Document>, document: &mut Document) -> Result<(), Failure> {
     match (call.kind.group.as_str(), call.kind.plural.as_str(), old) {
+        ("", "pods", Some(old)) => {
+            admit_pod(document.map_mut());
+            priorities::keep(old, document);
+        }
         ("", "pods", None) => {
+            priorities::assign(call, document)?;
             admit_pod(document.map_mut());
             let class = quality_of_service(&document.as_value()["spec"]);
             set(document, "status", "qosClass", class);
@@ -44,6 +50,7 @@ pub(super) fn complete(call: &Call, old: Option<&Document>, document: &mut Docum
         ("apps", "daemonsets", old) => count_templates(old, document),
         _ => {}
     }
+    Ok(())
 }
 
 /// A daemon set counts the changes of its template, in an annotation.

@@ -41,7 +41,7 @@ pub(crate) async fn run(mut call: Call) -> Result<Answer, Failure> {
     if call.representation == (Representation::Metadata { list: false }) {
         return Err(Failure::wrong_representation(format!(
             "you requested PartialObjectMetadata, but the requested object is a list (*{})",
-            call.kind.list_kind
+            call.go_type(&call.kind.list_kind)
         )));
     }
     let (page, items) = select(&mut call).await?;

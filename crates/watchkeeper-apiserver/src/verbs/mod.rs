@@ -38,6 +38,7 @@ pub(crate) mod list;
 mod operations;
 mod owner_references;
 pub(crate) mod patch;
+mod priorities;
 pub(crate) mod reviews;
 pub(crate) mod scale;
 mod specs;
@@ -163,12 +164,22 @@ impl Call {
         }
     }
 
+    /// What Go calls an object of the kind, or a list of them.
+    pub(crate) fn go_type(&self, name: &str) -> String {
+        let is_list = name == self.kind.list_kind;
+        match self.kind.group.split('.').next().unwrap_or_default() {
+            _ if self.kind.custom => format!("unstructured.Unstructured{}", if is_list { "List" } else { "" }),
+            "" | "events" => format!("core.{name}"),
+            package => format!("{package}.{name}"),
+        }
+    }
+
     /// An answer with one object.
     pub(crate) fn shown(&self, status: StatusCode, object: &Stored) -> Result<Answer, Failure> {
         if self.representation == (Representation::Metadata { list: true }) {
             return Err(Failure::wrong_representation(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
-                self.kind.kind
+                self.go_type(&self.kind.kind)
             )));
         }
         Ok(match self.table()? {

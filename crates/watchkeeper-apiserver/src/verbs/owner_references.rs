@@ -2,8 +2,11 @@
 //!
 //! Counterpart: `ValidateOwnerReferences` in `k8s.io/apimachinery/pkg/api/validation`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
+use super::Call;
 use crate::defaults::CAUSES;
 use crate::failure::Cause;
 use crate::storage::Document;
@@ -12,6 +15,31 @@ use crate::validation::quoted;
 const FIELD: &str = "metadata.ownerReferences";
 /// The order of Go's struct.
 const ORDER: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+/// Leaves each owner once, and says so.
+pub(super) fn merge(call: &Call, document: &mut Document) {
+    let Some(Value::Array(references)) = document.metadata_mut().get_mut("ownerReferences") else { return };
+    let mut kept: Vec<Value> = Vec::new();
+    let (mut known, mut uids) = (HashSet::new(), Vec::new());
+    for reference in std::mem::take(references) {
+        // There may be very many: their texts are compared by hash.
+        if known.insert(reference.to_string()) {
+            kept.push(reference);
+        } else {
+            uids.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+    }
+    *references = kept;
+    uids.sort_unstable();
+    uids.dedup();
+    if !uids.is_empty() {
+        call.warnings.add(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            uids.join(", ")
+        ));
+    }
+}
 
 pub(super) fn faults(document: &Document, causes: &mut Vec<Cause>) {
     let Some(Value::Array(references)) = document.metadata().get("ownerReferences") else { return };

@@ -9,6 +9,7 @@ use super::Call;
 use super::write::{place, strip};
 use crate::access::{AccessRules, Asked, User};
 use crate::failure::{Cause, Failure};
+use crate::fields;
 use crate::http::answer::Answer;
 use crate::http::body;
 use crate::storage::{Document, Stored};
@@ -23,6 +24,9 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
     let mut document = sent.document;
     place(&call, &mut document)?;
     strip(&mut document);
+    // What is asked is tracked as an object is, although nobody keeps it.
+    fields::created(&call, &mut document)?;
+    let managed = document.take_managed();
     let mut spec = match document.map().get("spec") {
         Some(Value::Object(spec)) => spec.clone(),
         _ => Map::new(),
@@ -53,7 +57,11 @@ pub(crate) fn run(call: Call) -> Result<Answer, Failure> {
             json!({"metadata": document.metadata(), "spec": spec, "status": {"allowed": allowed}})
         }
     };
-    let review = Document::new(review).unwrap_or_default();
+    let mut review = Document::new(review).unwrap_or_default();
+    // Two kinds of answers are new objects.
+    if !matches!(call.kind.plural.as_str(), "selfsubjectreviews" | "selfsubjectrulesreviews") {
+        review.set_managed(managed);
+    }
     call.shown(StatusCode::CREATED, &Stored::preview(&call.kind, "", &review, None))
 }
 

@@ -63,6 +63,13 @@ struct Status {
     selector: String,
 }
 
+/// What it means that an object of a custom kind does not say how many there are to be.
+#[derive(Debug, Clone, Copy)]
+enum Missing {
+    IsNone,
+    IsAnError,
+}
+
 /// What a client wants.
 struct Wanted {
     replicas: i32,
@@ -79,7 +86,7 @@ pub(crate) fn get(call: Call) -> Result<Answer, Failure> {
 pub(crate) fn put(call: Call) -> Result<Answer, Failure> {
     let dry_run = call.options.is_dry_run("UpdateOptions")?;
     if !matches!(call.media_type.as_str(), "" | "application/json") {
-        return Err(Failure::unsupported_media_type(&["application/json"]));
+        return Err(Failure::unsupported_media_type(&body::MEDIA_TYPES));
     }
     let tree = body::map(&call.body).map_err(|error| {
         Failure::bad_request(format!("the object provided is unrecognized (must be of type Scale): {error}"))
@@ -105,7 +112,8 @@ pub(crate) fn patch(call: Call) -> Result<Answer, Failure> {
     }
     let patch = patch::Patch::of_scale(&call)?;
     let object = write::update(&call, dry_run, |current| {
-        let scale = Scale::of(&call, current)?;
+        // Who says how many there are to be need not have said so before.
+        let scale = Scale::of(&call, current, Missing::IsNone)?;
         let mut tree = serde_json::to_value(&scale).unwrap_or_default();
         patch.apply(&mut tree)?;
         if tree.get("kind") != Some(&json!("Scale")) || tree.get("apiVersion") != Some(&json!(API_VERSION)) {
@@ -179,16 +187,16 @@ fn check_replicas(call: &Call, wanted: &Wanted) -> Result<(), Failure> {
 }
 
 /// Where an object says how many there are to be.
-fn place(call: &Call) -> &str {
+pub(crate) fn place(call: &Call) -> &str {
     paths(call).map_or(".spec.replicas", |paths| paths.spec_replicas_path.as_str())
 }
 
 impl Scale {
-    fn of(call: &Call, object: &Stored) -> Result<Self, Failure> {
+    fn of(call: &Call, object: &Stored, missing: Missing) -> Result<Self, Failure> {
         let tree: Value = serde_json::from_slice(&object.in_version(&call.kind, call.version())).unwrap_or_default();
         let number = |value: Option<&Value>| value.and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
         let (wanted, there, selector) = match paths(call) {
-            Some(paths) => custom(paths, &tree, number)?,
+            Some(paths) => custom(paths, &tree, missing, number)?,
             None => {
                 let wanted = number(tree.pointer("/spec/replicas")).unwrap_or(1);
                 let there = number(tree.pointer("/status/replicas")).unwrap_or_default();
@@ -221,13 +229,18 @@ impl Scale {
 fn custom(
     paths: &ScalePaths,
     tree: &Value,
+    missing: Missing,
     number: impl Fn(Option<&Value>) -> Option<i32>,
 ) -> Result<(i32, i32, String), Failure> {
     let at = |path: &str| crds::simple_path(path).and_then(|pointer| tree.pointer(&pointer));
-    let wanted = number(at(&paths.spec_replicas_path)).ok_or_else(|| {
-        let path = quoted(&paths.spec_replicas_path);
-        Failure::internal_error(format!("the spec replicas field {path} does not exist"))
-    })?;
+    let wanted = match (number(at(&paths.spec_replicas_path)), missing) {
+        (Some(wanted), _) => wanted,
+        (None, Missing::IsNone) => 0,
+        (None, Missing::IsAnError) => {
+            let path = quoted(&paths.spec_replicas_path);
+            return Err(Failure::internal_error(format!("the spec replicas field {path} does not exist")));
+        }
+    };
     let there = number(at(&paths.status_replicas_path)).unwrap_or_default();
     let selector = paths.label_selector_path.as_deref().and_then(at).and_then(Value::as_str).unwrap_or_default();
     Ok((wanted, there, selector.to_owned()))
@@ -343,7 +356,7 @@ fn shown(call: &Call, object: &Stored) -> Result<Answer, Failure> {
         let text = "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
         return Err(Failure::wrong_representation(text.to_owned()));
     }
-    let scale = Scale::of(call, object)?;
+    let scale = Scale::of(call, object, Missing::IsAnError)?;
     // Texts and numbers always encode.
     let encoded = match call.representation {
         Representation::Metadata { .. } => serde_json::to_vec(&Partial {

@@ -1,4 +1,4 @@
-//! Whether an object may be as it is. What a kube-apiserver checks in specs, this server does not.
+//! Whether an object may be as it is. What may not be in its spec is said by `specs`.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,13 @@ use crate::validation::{dns_label, label_key, label_value, path_segment, quoted,
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
 
 /// Whether an object may be as it is, given what it was. With a version, a custom object is checked against its schema.
+/// `faults` are those of its spec.
 pub(crate) fn validate(
     kind: &Kind,
     version: Option<&Version>,
     document: &Document,
     old: Option<&Document>,
+    faults: Vec<Cause>,
 ) -> Result<(), Failure> {
     let mut causes = Vec::new();
     match old {
@@ -35,6 +37,7 @@ pub(crate) fn validate(
     annotations(document, &mut causes);
     owner_references::faults(document, &mut causes);
     finalizers(kind, document, &mut causes);
+    causes.extend(faults);
     if crds::is_definition(kind) {
         causes.extend(crds::definition_faults(document, old)?);
     }

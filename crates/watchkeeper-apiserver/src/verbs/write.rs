@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::validate::{immutable, validate};
-use super::{Call, addresses, admit, initial};
+use super::{Call, addresses, admit, initial, owner_references};
 use crate::crds;
 use crate::failure::{Cause, Failure};
 use crate::fields;
@@ -16,20 +16,17 @@ use crate::storage::{Document, Expect, Stored};
 
 /// Puts an object where its path says, unless it says something else itself.
 pub(crate) fn place(call: &Call, document: &mut Document) -> Result<(), Failure> {
-    let namespace = call.namespace.as_deref().unwrap_or_default();
-    match document.meta("namespace") {
-        "" => {}
-        given if given == namespace => {}
-        _ => {
-            return Err(Failure::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
+    let Some(namespace) = call.namespace.as_deref() else {
+        // What is in no namespace loses one that it names.
+        document.metadata_mut().remove("namespace");
+        return Ok(());
+    };
+    if !matches!(document.meta("namespace"), "") && document.meta("namespace") != namespace {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
-    match call.namespace.is_some() {
-        true => document.set_meta("namespace", namespace),
-        false => drop(document.metadata_mut().remove("namespace")),
-    }
+    document.set_meta("namespace", namespace);
     Ok(())
 }
 
@@ -162,20 +159,17 @@ fn registry_name(kind: &Kind) -> String {
 /// What an update makes of an object: the server's part of it stays, and of status and the rest only one may change.
 fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Failure> {
     let kind = &call.kind;
-    // Of a namespace that is finalized nothing changes but what holds it.
-    if call.subresource.as_deref() == Some("finalize") {
-        let mut next = old.clone();
-        next.map_mut().insert("spec".to_owned(), sent.map().get("spec").cloned().unwrap_or_else(|| json!({})));
-        fields::updated(call, old, &mut next);
-        return Ok(next);
-    }
     let mut next = sent;
     place(call, &mut next)?;
     strip(&mut next);
+    owner_references::merge(call, &mut next);
     initial::convert(kind, &mut next);
     admit::fill(call, &mut next);
     fields::checked_update(call, &call.shown_version(old), &mut next)?;
     carry_over(call, old, &mut next)?;
+    if (kind.group.as_str(), kind.plural.as_str()) == ("", "namespaces") {
+        hold_namespace(call, old, &mut next);
+    }
     let status = if call.is_status() { next.map().get("status") } else { old.map().get("status") };
     let status = status.cloned();
     if call.is_status() {
@@ -196,10 +190,8 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
     if crds::is_definition(kind) {
         crds::prepare(Some(old), call.is_status(), &mut next);
     }
-    for warning in admit::admit(call, Some(old), &mut next)? {
-        call.warnings.add(warning);
-    }
-    validate(kind, Some(call.version()), &next, Some(old))?;
+    let faults = admit::admit(call, Some(old), &mut next)?;
+    validate(kind, Some(call.version()), &next, Some(old), faults)?;
     let mut next = call.to_storage(&next).into_owned();
     if kind.rules.generation
         && !is_same_substance(call, &next, old)
@@ -208,6 +200,16 @@ fn changed(call: &Call, old: &Document, sent: Document) -> Result<Document, Fail
         next.set_meta("generation", old.generation().wrapping_add(1));
     }
     Ok(next)
+}
+
+/// What holds a namespace changes by finalizing it, and in no other way.
+fn hold_namespace(call: &Call, old: &Document, next: &mut Document) {
+    if call.subresource.as_deref() != Some("finalize") {
+        let spec = old.map().get("spec").cloned().unwrap_or_else(|| json!({}));
+        next.map_mut().insert("spec".to_owned(), spec);
+    } else if let Value::Object(spec) = next.map_mut().entry("spec").or_insert_with(|| json!({})) {
+        spec.retain(|_, value| value.as_array().is_none_or(|values| !values.is_empty()));
+    }
 }
 
 /// Keeps what only the server decides. That an object is being deleted cannot be taken back, nor brought about.

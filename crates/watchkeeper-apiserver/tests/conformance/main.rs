@@ -6,6 +6,7 @@
 mod support;
 
 mod around;
+mod compared;
 mod crds;
 mod deletions;
 mod discovery;

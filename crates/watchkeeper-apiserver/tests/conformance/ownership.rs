@@ -202,8 +202,9 @@ async fn objects_that_are_too_deep_to_track_are_still_readable() {
 #[tokio::test(start_paused = true)]
 async fn hostile_configurations_are_refused_in_time() {
     let server = server();
-    let path = format!("{PODS}/p?fieldManager=one&force=true");
-    let pod = |containers: Vec<Value>| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}});
+    // Of a pod itself the containers stay.
+    let path = "/api/v1/namespaces/default/podtemplates/p?fieldManager=one&force=true".to_owned();
+    let pod = |containers: Vec<Value>| json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": {"spec": {"containers": containers}}});
     let many =
         |from: usize| (from..from + 10_000).map(|i| json!({"name": format!("c{i}"), "image": "i"})).collect::<Vec<_>>();
     let started = Instant::now();

@@ -19,7 +19,7 @@ fn deployment(replicas: u32, ready: u32) -> Value {
             "selector": {"matchLabels": {"app": "web"}},
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
         },
-        "status": {"readyReplicas": ready},
+        "status": {"replicas": ready, "readyReplicas": ready},
     })
 }
 
@@ -85,7 +85,8 @@ async fn c35_a_generation_counts_changes_of_the_spec() {
     assert_eq!(generation(server.post(DEPLOYMENTS, deployment(1, 0)).await.ok()), Some(1));
     let labels = json!({"metadata": {"labels": {"a": "b"}, "generation": 17}});
     assert_eq!(generation(server.merge(&path, labels).await.ok()), Some(1));
-    let status = server.merge(&format!("{path}/status"), json!({"status": {"readyReplicas": 1}})).await.ok();
+    let status =
+        server.merge(&format!("{path}/status"), json!({"status": {"replicas": 1, "readyReplicas": 1}})).await.ok();
     assert_eq!(generation(status), Some(1));
     assert_eq!(generation(server.merge(&path, json!({"spec": {"replicas": 2}})).await.ok()), Some(2));
     assert_eq!(generation(server.replace(&path, deployment(3, 0)).await.ok()), Some(3));
@@ -280,7 +281,8 @@ async fn bad_requests_are_refused_in_the_words_of_a_kube_apiserver() {
             "text/plain",
             "{}",
             415,
-            "the body of the request was in an unknown format - accepted media types include: application/json",
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf",
         ),
         (
             Method::POST,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Causes, text};
+use super::{Causes, list, pod_updates, text};
 use crate::kinds::Kind;
 use crate::storage::Document;
 use crate::validation::quoted;
@@ -52,6 +52,8 @@ pub(super) fn check(kind: &Kind, old: &Document, next: &Document, causes: &mut C
             }
             immutable_data(old, next, &["data"], causes);
         }
+        ("", "pods") => pod_updates::check(&at(old, "/spec"), &at(next, "/spec"), causes),
+        ("", "nodes") => node(&at(old, "/spec"), &at(next, "/spec"), causes),
         ("", "services") => address(&at(old, "/spec"), &at(next, "/spec"), causes),
         _ => {}
     }
@@ -88,6 +90,23 @@ fn address(old: &Value, next: &Value, causes: &mut Causes) {
     let (was, is) = (text(old, "clusterIP"), text(next, "clusterIP"));
     if !was.is_empty() && !is.is_empty() && was != is {
         causes.invalid("spec.clusterIPs[0]", format!("[{}]", quoted(is)), "may not change once set");
+    }
+}
+
+/// A node keeps the addresses of its pods, and the name that a cloud has for it.
+fn node(old: &Value, next: &Value, causes: &mut Causes) {
+    // The first of the list is also a field of its own, which counts if both are not the same.
+    let ranges = |spec: &Value| match (text(spec, "podCIDR"), list(spec, "podCIDRs")) {
+        ("", ranges) => ranges.to_vec(),
+        (one, ranges) if ranges.first().and_then(Value::as_str) == Some(one) => ranges.to_vec(),
+        (one, _) => vec![one.into()],
+    };
+    if !ranges(old).is_empty() && ranges(old) != ranges(next) {
+        causes.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
+    }
+    let (was, is) = (text(old, "providerID"), text(next, "providerID"));
+    if !was.is_empty() && was != is {
+        causes.forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid");
     }
 }
 

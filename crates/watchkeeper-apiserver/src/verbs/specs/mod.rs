@@ -4,14 +4,17 @@
 //! in an update is not looked at: objects that were put into the storage need not be as a kube-apiserver wants them.
 
 mod fixed;
+mod pod_updates;
 mod pods;
+mod secrets;
 mod services;
+mod volumes;
 mod workloads;
 
 use serde_json::{Map, Value};
 
 use crate::defaults::CAUSES;
-use crate::failure::{Cause, Failure};
+use crate::failure::Cause;
 use crate::kinds::Kind;
 use crate::storage::Document;
 use crate::validation::quoted;
@@ -22,9 +25,11 @@ type Check = fn(&Value, &mut Causes);
 /// The kinds whose objects are looked at, and how.
 const CHECKS: &[(&str, &str, Check)] = &[
     ("", "configmaps", data),
+    ("", "events", event),
     ("", "persistentvolumeclaims", |object, causes| claim(spec(object), causes)),
+    ("", "persistentvolumes", |object, causes| volumes::check(spec(object), causes)),
     ("", "pods", |object, causes| pods::check(spec(object), "spec", causes)),
-    ("", "secrets", data),
+    ("", "secrets", secrets::check),
     ("", "services", |object, causes| services::check(spec(object), causes)),
     ("apps", "daemonsets", |object, causes| workloads::controller("daemonset", spec(object), causes)),
     ("apps", "deployments", |object, causes| workloads::controller("deployment", spec(object), causes)),
@@ -40,8 +45,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ("rbac.authorization.k8s.io", "roles", rules),
 ];
 
-/// Refuses an object whose spec may not be, or may not become what it is.
-pub(super) fn check(kind: &Kind, old: Option<&Document>, next: &Document) -> Result<(), Failure> {
+/// Why the spec of an object may not be, or may not become what it is.
+pub(super) fn faults(kind: &Kind, old: Option<&Document>, next: &Document) -> Vec<Cause> {
     let mut causes = Causes::default();
     let check = CHECKS.iter().find(|(group, plural, _)| *group == kind.group && *plural == kind.plural);
     // Of a pod and a claim hardly anything may change.
@@ -49,16 +54,28 @@ pub(super) fn check(kind: &Kind, old: Option<&Document>, next: &Document) -> Res
         None => true,
         Some(old) => !matches!(kind.plural.as_str(), "pods" | "persistentvolumeclaims") && !is_same(old, next),
     };
+    // What may not change comes first where the rest follows from it.
+    let is_first = kind.group.is_empty() && kind.plural == "secrets";
+    let fixed = |causes: &mut Causes| old.into_iter().for_each(|old| fixed::check(kind, old, next, causes));
+    if is_first {
+        fixed(&mut causes);
+    }
     if let Some((_, _, check)) = check.filter(|_| is_due) {
         check(next.as_value(), &mut causes);
     }
-    if let Some(old) = old {
-        fixed::check(kind, old, next, &mut causes);
+    if !is_first {
+        fixed(&mut causes);
     }
-    match causes.0.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::invalid(&kind.kind, &kind.group, next.meta("name"), causes.0)),
+    causes.0
+}
+
+/// Why the status of an object may not be.
+pub(super) fn status_faults(kind: &Kind, next: &Document) -> Vec<Cause> {
+    let mut causes = Causes::default();
+    if (kind.group.as_str(), kind.plural.as_str()) == ("apps", "deployments") {
+        workloads::deployment_status(next.map().get("status").unwrap_or(&Value::Null), &mut causes);
     }
+    causes.0
 }
 
 /// Whether nothing but metadata and status differs.
@@ -154,10 +171,28 @@ fn data(object: &Value, causes: &mut Causes) {
             if key.is_empty() || !key.bytes().all(is_valid) {
                 causes.invalid(&field, quoted(key), FORM);
             }
+            match key.as_str() {
+                "." | ".." => causes.invalid(&field, quoted(key), format!("must not be '{key}'")),
+                key if key.starts_with("..") => causes.invalid(&field, quoted(key), "must not start with '..'"),
+                _ => {}
+            }
             if name == "data" && part("binaryData").contains_key(key) {
                 causes.invalid(&field, quoted(key), "duplicate of key present in binaryData");
             }
         }
+    }
+}
+
+/// An event is where that is which it is about; what is in no namespace has its events in the default one.
+fn event(object: &Value, causes: &mut Causes) {
+    let about = object.pointer("/involvedObject/namespace").and_then(Value::as_str).unwrap_or_default();
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let fits = match about {
+        "" => matches!(namespace, "" | "default"),
+        about => about == namespace,
+    };
+    if !fits {
+        causes.invalid("involvedObject.namespace", quoted(about), "does not match event.namespace");
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Causes, is_empty, list, text};
-use crate::validation::{dns_label, quoted};
+use crate::tables::quantity;
+use crate::validation::{dns_label, label_key, label_value, quoted, subdomain};
 
 const PORT: &str = "must be between 1 and 65535, inclusive";
 
@@ -25,6 +26,16 @@ pub(super) fn check(spec: &Value, path: &str, causes: &mut Causes) {
             name(container, &path, &mut names, causes);
             check_container(container, &path, &volumes, causes);
         }
+    }
+    let node = text(spec, "nodeName");
+    if !node.is_empty() {
+        subdomain(node).into_iter().for_each(|fault| causes.invalid(format!("{path}.nodeName"), quoted(node), fault));
+    }
+    for (key, value) in spec.get("nodeSelector").and_then(Value::as_object).into_iter().flatten() {
+        let field = format!("{path}.nodeSelector");
+        let value = value.as_str().unwrap_or_default();
+        label_key(key).into_iter().for_each(|fault| causes.invalid(&field, quoted(key), fault));
+        label_value(value).into_iter().for_each(|fault| causes.invalid(&field, quoted(value), fault));
     }
     causes.one_of(spec, "restartPolicy", path, &["Always", "OnFailure", "Never"]);
     causes.one_of(spec, "dnsPolicy", path, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
@@ -60,6 +71,14 @@ fn check_container<'a>(container: &'a Value, path: &str, volumes: &BTreeSet<&'a 
             causes.required(format!("{path}.env[{i}].name"), "");
         }
     }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let handlers = ["exec", "httpGet", "tcpSocket", "grpc"];
+        let is_probe = container.get(probe).is_some_and(|probe| !probe.is_null());
+        if is_probe && handlers.iter().all(|handler| container[probe].get(handler).is_none_or(Value::is_null)) {
+            causes.required(format!("{path}.{probe}"), "must specify a handler type");
+        }
+    }
+    amounts(container.get("resources").unwrap_or(&Value::Null), &format!("{path}.resources"), causes);
     for (i, mount) in list(container, "volumeMounts").iter().enumerate() {
         let field = format!("{path}.volumeMounts[{i}]");
         match text(mount, "name") {
@@ -69,6 +88,19 @@ fn check_container<'a>(container: &'a Value, path: &str, volumes: &BTreeSet<&'a 
         }
         if text(mount, "mountPath").is_empty() {
             causes.required(format!("{field}.mountPath"), "");
+        }
+    }
+}
+
+/// Nobody may ask for more than they may have.
+fn amounts(resources: &Value, path: &str, causes: &mut Causes) {
+    let limits = resources.get("limits").unwrap_or(&Value::Null);
+    for (resource, request) in resources.get("requests").and_then(Value::as_object).into_iter().flatten() {
+        let (request, limit) = (quantity::shown(Some(request)), limits.get(resource).map(|l| quantity::shown(Some(l))));
+        let (Some(asked), Some(limit)) = (quantity::amount(&request), limit) else { continue };
+        if quantity::amount(&limit).is_some_and(|limit| asked > limit) {
+            let text = format!("must be less than or equal to {resource} limit of {limit}");
+            causes.invalid(format!("{path}.requests"), quoted(&request), text);
         }
     }
 }
