@@ -30,8 +30,12 @@ use crate::wire::Server;
 
 /// Stories at once. More would not be faster on two cores, and most of a story's time is waiting.
 const AT_ONCE: usize = 8;
-/// Plugins whose work controllers would undo, of which there are none here.
-const WITHOUT: &str = "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition";
+/// How the real server is set up: without the plugins whose work controllers would undo, of which there are none here, and with
+/// the features of the release that ours is like.
+const FLAGS: [&str; 2] = [
+    "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition",
+    "--emulated-version=1.36",
+];
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -62,7 +66,8 @@ async fn compare(programs: &Programs, arguments: &Arguments, mut report: Report)
     stories.retain(|story| arguments.wants(&story.name));
     let known = Known::parse(include_str!("differences.txt")).context("differences.txt")?;
     let cluster =
-        Cluster::start(programs, Settings { apiserver: vec![WITHOUT.to_owned()], ..Settings::default() }).await?;
+        Cluster::start(programs, Settings { apiserver: FLAGS.map(str::to_owned).to_vec(), ..Settings::default() })
+            .await?;
     let (listening, config) = ours().await?;
     let (theirs, ours) = (Server::new(cluster.config(User::Admin))?, Server::new(config)?);
 

@@ -39,6 +39,8 @@ pub(crate) struct Seen {
     uids: BTreeMap<String, String>,
     /// Names and addresses that the server made up.
     made_up: BTreeMap<String, String>,
+    /// What names begin with that the server is to make up.
+    prefixes: Vec<String>,
     /// The step whose answer is looked at, and how many new uids it had so far.
     step: (usize, usize),
 }
@@ -47,6 +49,15 @@ impl Seen {
     /// Nothing yet, of the server with this address.
     pub(crate) fn of(host: &str) -> Self {
         Self { host: host.to_owned(), ..Self::default() }
+    }
+
+    /// Looks at what is sent: names may be asked for.
+    pub(crate) fn sent(&mut self, body: &str) {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let prefix = body.pointer("/metadata/generateName").and_then(Value::as_str).unwrap_or_default();
+        if !prefix.is_empty() {
+            self.prefixes.push(prefix.to_owned());
+        }
     }
 
     /// An answer to the step with this number, as text.
@@ -62,6 +73,8 @@ impl Seen {
         }
         for document in documents(&answer.body) {
             match document {
+                // Bookmarks come when they come, but for the one that ends a list.
+                Ok(document) if is_bookmark(&document) => {}
                 Ok(document) => {
                     self.learn(step, &document);
                     write(&mut text, &self.masked(document, "", false), 0);
@@ -139,10 +152,6 @@ impl Seen {
     }
 
     fn masked_object(&mut self, map: Map<String, Value>, of_collection: bool) -> Value {
-        let metadata = map.get("metadata").or(Some(&Value::Null)).filter(|_| !of_collection);
-        if let Some((prefix, name)) = metadata.and_then(generated) {
-            self.made_up.insert(name, format!("{prefix}~"));
-        }
         let collection = is_collection(&map);
         let is_bookmark = map.get("type").is_some_and(|kind| kind == "BOOKMARK");
         let masked = map.into_iter().map(|(key, value)| {
@@ -201,6 +210,9 @@ impl Seen {
         for (made_up, name) in &self.made_up {
             text = text.replace(made_up, name);
         }
+        for prefix in &self.prefixes {
+            text = without_letters(&text, prefix);
+        }
         let text = TIME.replace_all(&text, |found: &regex::Captures<'_>| {
             // Whether there are parts of seconds is part of the form.
             if found.get(1).is_some() { "Tm" } else { "T" }
@@ -246,12 +258,25 @@ fn collect(value: &Value, of_collection: bool, found: &mut Vec<u64>) {
     }
 }
 
-/// The beginning and the whole of a name that the server made up.
-fn generated(metadata: &Value) -> Option<(String, String)> {
-    let prefix = metadata.get("generateName")?.as_str().filter(|prefix| !prefix.is_empty())?;
-    let name = metadata.get("name")?.as_str()?;
-    let is_made_up = name.len() > prefix.len() && name.starts_with(prefix);
-    is_made_up.then(|| (prefix.to_owned(), name.to_owned()))
+/// Whether this is an event that only says how far a watch has come.
+fn is_bookmark(event: &Value) -> bool {
+    let ends_list = event.pointer("/object/metadata/annotations").is_some()
+        || event.pointer("/object/rows/0/object/metadata/annotations").is_some();
+    event.get("type").is_some_and(|kind| kind == "BOOKMARK") && !ends_list
+}
+
+/// A text in which five random letters behind a prefix are a sign.
+fn without_letters(text: &str, prefix: &str) -> String {
+    const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let mut parts = text.split(prefix);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        whole += prefix;
+        let is_made_up = part.chars().take(5).filter(|c| LETTERS.contains(*c)).count() == 5;
+        whole += if is_made_up { "~" } else { "" };
+        whole += if is_made_up { &part[5..] } else { part };
+    }
+    whole
 }
 
 /// JSON with one value on each line, and keys in their order, whatever order they came in.
@@ -314,8 +339,14 @@ mod tests {
         let text = seen.normalised(1, &answer(&list));
         assert!(text.contains("resourceVersion: \">=v1.2\""), "{text}");
         assert!(text.contains("resourceVersion: \"v1.1\""), "{text}");
-        let bookmark = format!(r#"{{"type": "BOOKMARK", "object": {}}}"#, object("", 99));
-        assert!(seen.normalised(2, &answer(&bookmark)).contains("resourceVersion: \">=v1.2\""));
+        let bookmark = r#"{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "99", "annotations": {}}}}"#;
+        assert!(seen.normalised(2, &answer(bookmark)).contains("resourceVersion: \">=v1.2\""));
+    }
+
+    #[test]
+    fn a_bookmark_that_ends_no_list_may_come_or_not() {
+        let bookmark = r#"{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "99"}}}"#;
+        assert_eq!(Seen::default().normalised(1, &answer(bookmark)), "200\n");
     }
 
     #[test]
@@ -354,6 +385,7 @@ mod tests {
     fn names_that_a_server_made_up_are_masked_everywhere() {
         let mut seen = Seen::default();
         let made = r#"{"metadata": {"generateName": "web-", "name": "web-x7k2p"}}"#;
+        seen.sent(r#"{"metadata": {"generateName": "web-"}}"#);
         assert!(seen.normalised(1, &answer(made)).contains("name: \"web-~\""));
         assert!(seen.normalised(2, &answer(r#"{"message": "pods \"web-x7k2p\" not found"}"#)).contains("web-~"));
     }

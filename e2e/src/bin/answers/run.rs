@@ -67,6 +67,7 @@ impl Telling<'_> {
             headers: ask.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
             body: fill(&ask.body),
         };
+        self.seen.sent(&request.body);
         if let Some(status) = ask.until {
             let answer = self.ask_until(&request, status).await?;
             return self.capture(ask, &answer);

@@ -150,6 +150,7 @@ impl Reader {
             }
             ">" => {
                 let (name, pointer) = rest.split_once(" = ").context("a capture has a name and a pointer")?;
+                ensure!(name != "ns" && BUILT_IN.iter().all(|(word, _)| *word != name), "{name} means something else");
                 self.ask.captures.push((name.to_owned(), pointer.to_owned()));
             }
             "|" => {
@@ -310,9 +311,14 @@ mod tests {
 
     #[test]
     fn unknown_variables_and_lines_are_refused() {
-        for text in
-            ["== s\nGET /{nope}\n", "GET /p\n", "== s\nget /p\n", "== s\n-- only a name\n", "== s\nGET /p\nwhat\n"]
-        {
+        for text in [
+            "== s\nGET /{nope}\n",
+            "GET /p\n",
+            "== s\nget /p\n",
+            "== s\n-- only a name\n",
+            "== s\nGET /p\nwhat\n",
+            "== s\nGET /p\n> ns = /a\n",
+        ] {
             assert!(parse("file", text).is_err(), "{text}");
         }
     }
