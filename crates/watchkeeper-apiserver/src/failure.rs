@@ -227,7 +227,7 @@ impl Failure {
     }
 
     /// The name is taken by something that goes.
-    pub(crate) fn is_being_deleted(self) -> Self {
+    pub(crate) fn while_being_deleted(self) -> Self {
         Self { message: format!("object is being deleted: {}", self.message), ..self }
     }
 

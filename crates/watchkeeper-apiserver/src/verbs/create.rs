@@ -97,7 +97,7 @@ pub(crate) fn create(call: &Call, sent: Sent, dry_run: bool) -> Result<Arc<Store
                     None => Failure::already_exists(kind, &name),
                 };
                 let goes = server.storage.get(kind, &key).is_some_and(|known| known.is_deleting());
-                return Err(if goes { failure.is_being_deleted() } else { failure });
+                return Err(if goes { failure.while_being_deleted() } else { failure });
             }
         }
     }

@@ -219,11 +219,14 @@ impl DeleteOptions {
     }
 }
 
+/// Whether a value has the type that it should.
+type Fits = fn(&Value) -> bool;
+
 /// What Go says of the first option that has another type than it should.
 fn wrong_type(tree: &Value) -> Option<String> {
     let is_number = |value: &Value| value.is_i64();
     let is_list = |value: &Value| value.as_array().is_some_and(|values| values.iter().all(Value::is_string));
-    let types: [(&str, &str, fn(&Value) -> bool); 5] = [
+    let types: [(&str, &str, Fits); 5] = [
         ("gracePeriodSeconds", "int64", is_number),
         ("preconditions", "v1.Preconditions", Value::is_object),
         ("orphanDependents", "bool", Value::is_boolean),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use watchkeeper_e2e::Failure;
@@ -43,9 +44,18 @@ struct Telling<'a> {
     server: &'a Server,
     variables: BTreeMap<String, String>,
     seen: Seen,
-    /// Watches under way: the step, where their answer belongs, and who reads it.
-    watches: BTreeMap<String, (usize, usize, JoinHandle<Result<Answer, Failure>>, tokio::sync::oneshot::Sender<()>)>,
+    watches: BTreeMap<String, Watching>,
     answers: Vec<String>,
+}
+
+/// A watch under way.
+struct Watching {
+    /// The step that began it.
+    number: usize,
+    /// Where its answer belongs.
+    at: usize,
+    reader: JoinHandle<Result<Answer, Failure>>,
+    end: oneshot::Sender<()>,
 }
 
 impl Telling<'_> {
@@ -74,9 +84,9 @@ impl Telling<'_> {
         }
         if let Some(watch) = &ask.watch {
             let opened = self.server.open(&request).await?;
-            let (end, ended) = tokio::sync::oneshot::channel();
+            let (end, ended) = oneshot::channel();
             let reader = tokio::spawn(opened.until_told(ended));
-            self.watches.insert(watch.clone(), (number, self.answers.len(), reader, end));
+            self.watches.insert(watch.clone(), Watching { number, at: self.answers.len(), reader, end });
             self.answers.push(String::new());
             return Ok(());
         }
@@ -110,7 +120,7 @@ impl Telling<'_> {
     }
 
     async fn end(&mut self, name: &str) -> Result<(), Failure> {
-        let (number, at, reader, end) = self.watches.remove(name).context("there is no such watch")?;
+        let Watching { number, at, reader, end } = self.watches.remove(name).context("there is no such watch")?;
         // A watch that has ended by itself listens no more.
         let _ = end.send(());
         let answer = reader.await??;
