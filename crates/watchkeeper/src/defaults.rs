@@ -24,7 +24,7 @@
 //! | [`HTTP2_PING_INTERVAL`], [`HTTP2_PING_TIMEOUT`] | `ReadIdleTimeout`, `PingTimeout` | 30 s, 15 s | |
 //! | [`HTTP2_MAX_STREAMS`] | none | 80 a connection | the API server allows 100; watch 101 would wait for ever |
 //! | [`CONNECT_TIMEOUT`] | 30 s dialer | 30 s | |
-//! | [`MAX_RAW_BYTES`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
+//! | [`MAX_RAW_BYTES`], [`MODEL_BYTES`], [`MODEL_SHARE`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
 //! | [`BATCH_SIZE`] | `defaultBatchSize` | 1,000 | |
 //! | [`SLOW_POP`], [`SLOW_POP_DEPTH`], [`SLOW_POP_MAX`] | `Pop`, `PopBatch` | 100 ms for each entry, 1 s for a batch, if more than 10 wait | |
 //! | [`PROCESS_RETRY`], [`PROCESS_RETRY_MAX`] | `RetryOnError`: at once | 5 ms to 1 s, x2 | what always fails would keep a core busy |
@@ -129,6 +129,10 @@ pub const HTTP2_MAX_STREAMS: usize = 80;
 
 /// Raw bodies that wait to be packed, in bytes. Beyond this, reading waits.
 pub const MAX_RAW_BYTES: usize = 8 << 20;
+/// Bodies of packed objects that others may be much like are kept at hand: at most this part of what has come...
+pub const MODEL_SHARE: usize = 128;
+/// ... and at most as many bytes.
+pub const MODEL_BYTES: usize = 4 << 20;
 /// The first dictionary of a kind is made of this many bytes of bodies.
 pub const DICTIONARY_SAMPLE: usize = 4 << 20;
 /// A kind with fewer bytes of bodies has no dictionary, and stays raw.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::header::{self, RawHeader};
 use super::key::HeaderTexts;
 use super::labels::{self, LabelSets, Labels, SharedLabels};
-use super::packed::{Dictionary, Packed, Spliced};
+use super::packed::{Base, Dictionary, Packed, Spliced};
 use super::text::text;
 use super::{Cached, DecodeError, ObjectKey, ResourceVersion};
 use crate::{Error, ErrorKind};
@@ -48,7 +48,7 @@ enum Body {
     /// The same, in the buffer that it was read into, until it is packed: who keeps it keeps all that was read with it.
     Lent(Box<Bytes>),
     Packed(Packed),
-    /// What differs from an earlier state.
+    /// What differs from an earlier state, or from an object that is much like it.
     Spliced(Spliced),
 }
 
@@ -233,12 +233,17 @@ impl Object {
     }
 
     /// The body, if it is packed; if it is spliced, what onto. A later state may be spliced onto it.
-    pub(crate) fn packed(&self) -> Option<Packed> {
+    pub(crate) fn base(&self) -> Option<Base> {
         match &self.state().body {
             Body::Raw(_) | Body::Lent(_) => None,
-            Body::Packed(packed) => Some(packed.clone()),
-            Body::Spliced(spliced) => Some(spliced.base().clone()),
+            Body::Packed(packed) => Some(Base { packed: packed.clone(), is_shared: false }),
+            Body::Spliced(spliced) => Some(spliced.base()),
         }
+    }
+
+    /// Objects with the same likeness are probably much alike: their names are made of one, in one namespace.
+    pub(crate) fn likeness(&self) -> u64 {
+        body_hash(&(self.0.key.namespace_bytes(), self.0.key.stem()))
     }
 
     fn body(&self) -> Body {
@@ -258,10 +263,36 @@ impl Object {
         size
     }
 
-    /// Keeps of a raw body what differs from an earlier state, `base`, if that is little.
-    pub(crate) fn splice(&self, base: &Packed) -> bool {
-        let spliced = self.raw().and_then(|json| Spliced::onto(base, &json));
-        spliced.map(|spliced| self.replace_body(Body::Spliced(spliced))).is_some()
+    /// Keeps the body as what differs from another.
+    pub(crate) fn keep_spliced(&self, spliced: Spliced) {
+        self.replace_body(Body::Spliced(spliced));
+    }
+
+    /// Packs a body anew that needs another dictionary, if it does. What other objects are spliced onto is packed once for all of
+    /// them, by `repack`.
+    pub(crate) fn move_to(&self, dictionary: &Arc<Dictionary>, repack: impl FnOnce(&Packed) -> Option<Packed>) -> bool {
+        let body = self.body();
+        let packed = match &body {
+            Body::Raw(_) | Body::Lent(_) => return false,
+            Body::Packed(packed) => packed,
+            Body::Spliced(spliced) => spliced.packed(),
+        };
+        if packed.dictionary().is_none() || packed.is_against(dictionary) {
+            return false;
+        }
+        let moved = match &body {
+            Body::Spliced(spliced) if spliced.is_shared() => {
+                repack(packed).map(|packed| Body::Spliced(spliced.on_repacked(packed)))
+            }
+            // One clone is the object's, one is here.
+            Body::Packed(packed) if packed.is_held_besides(2) => repack(packed).map(Body::Packed),
+            _ => None,
+        };
+        match moved {
+            Some(body) => self.replace_body(body),
+            None => drop(self.pack(Some(dictionary))),
+        }
+        true
     }
 
     /// Gives a raw body memory of its own: it may be a part of all that was read with it.

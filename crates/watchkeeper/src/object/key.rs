@@ -5,6 +5,7 @@
 //! of an object that was read, the other short texts of its header: they are needed as often, and apart each of them
 //! would cost an allocation.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -36,10 +37,18 @@ pub(super) struct HeaderTexts<'a> {
     pub(super) labels: &'a [u8],
 }
 
+thread_local! {
+    /// The text of a key that is being made.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One huge header shall not cost its size for ever.
+const LARGEST_TEXT: usize = 16 << 10;
+
 impl ObjectKey {
     /// The key of an object in a namespace. An empty namespace is none.
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
-        Self::with_text(namespace.as_ref(), name.as_ref(), Vec::new())
+        Self::with_text(namespace.as_ref(), name.as_ref(), |_| {})
     }
 
     /// The key of an object of a cluster-scoped kind.
@@ -50,19 +59,28 @@ impl ObjectKey {
     /// A key that carries the rest of a header's texts.
     pub(super) fn with_header(namespace: &str, name: &str, header: HeaderTexts<'_>) -> Self {
         let HeaderTexts { deleting, uid, version, labels } = header;
-        let mut rest = Vec::with_capacity(8 + uid.len() + version.len() + labels.len());
-        rest.push(u8::from(deleting));
-        put_length(&mut rest, uid.len());
-        put_length(&mut rest, version.len());
-        rest.extend([uid, version, labels].into_iter().flatten());
-        Self::with_text(namespace, name, rest)
+        Self::with_text(namespace, name, |rest| {
+            rest.push(u8::from(deleting));
+            put_length(rest, uid.len());
+            put_length(rest, version.len());
+            for text in [uid, version, labels] {
+                rest.extend_from_slice(text);
+            }
+        })
     }
 
-    fn with_text(namespace: &str, name: &str, rest: Vec<u8>) -> Self {
+    fn with_text(namespace: &str, name: &str, put_rest: impl FnOnce(&mut Vec<u8>)) -> Self {
         let length = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let lengths = Lengths { namespace: length(namespace), name: length(name) };
-        let text = [namespace.as_bytes(), name.as_bytes(), &rest].concat();
-        Self(ThinArc::from_header_and_slice(lengths, &text))
+        TEXT.with_borrow_mut(|text| {
+            text.clear();
+            text.extend_from_slice(namespace.as_bytes());
+            text.extend_from_slice(name.as_bytes());
+            put_rest(text);
+            let key = Self(ThinArc::from_header_and_slice(lengths, text));
+            text.shrink_to(LARGEST_TEXT);
+            key
+        })
     }
 
     /// The namespace, if the kind has them.
@@ -74,6 +92,17 @@ impl ObjectKey {
     /// The name.
     pub fn name(&self) -> &str {
         text(self.name_bytes())
+    }
+
+    /// The name without what was generated for it: of `web-7d4b9c6f5d-x7k2p`, `db-3` or `backup-28394012`, the first part.
+    pub(super) fn stem(&self) -> &[u8] {
+        let mut stem = self.name_bytes();
+        while let Some(at) = memchr::memrchr2(b'-', b'.', stem)
+            && is_generated(&stem[at + 1..])
+        {
+            stem = &stem[..at];
+        }
+        stem
     }
 
     /// What else of the header it carries: nothing, if it is not an object's own.
@@ -98,7 +127,7 @@ impl ObjectKey {
         &self.0.header.header
     }
 
-    fn namespace_bytes(&self) -> &[u8] {
+    pub(super) fn namespace_bytes(&self) -> &[u8] {
         self.0.slice.get(..self.lengths().namespace as usize).unwrap_or_default()
     }
 
@@ -167,6 +196,18 @@ impl FromStr for ObjectKey {
     }
 }
 
+/// Whether a part of a name looks as if a controller had made it: a number, or what Kubernetes makes of random bits and hashes.
+fn is_generated(part: &[u8]) -> bool {
+    let is_random = |byte: &u8| matches!(byte, b'2' | b'4'..=b'9' | b'b'..=b'z') && !b"eiouy".contains(byte);
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    match part.len() {
+        0 => false,
+        5 | 8..=10 if part.iter().all(is_random) => true,
+        16.. if part.iter().all(is_hex) => true,
+        _ => part.iter().all(u8::is_ascii_digit),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,5 +233,24 @@ mod tests {
         assert_eq!((loaded.header(), plain.header()), (header, HeaderTexts::default()));
         assert_ne!(ObjectKey::cluster("a/b"), ObjectKey::namespaced("a", "b"));
         assert_eq!(size_of::<ObjectKey>(), 8);
+    }
+
+    #[test]
+    fn what_was_generated_is_no_part_of_a_names_stem() {
+        for (name, stem) in [
+            ("web-7d4b9c6f5d-x7k2p", "web"),
+            ("fluentd-x7k2p", "fluentd"),
+            ("db-3", "db"),
+            ("backup-28394012-x7k2p", "backup"),
+            ("web-x7k2p.17a3b4c5d6e7f801", "web"),
+            ("kube-proxy", "kube-proxy"),
+            ("web-prod", "web-prod"),
+            ("x7k2p", "x7k2p"),
+            ("web-", "web-"),
+            ("-1", ""),
+            ("", ""),
+        ] {
+            assert_eq!(ObjectKey::cluster(name).stem(), stem.as_bytes(), "{name}");
+        }
     }
 }

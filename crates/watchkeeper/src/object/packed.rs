@@ -1,4 +1,4 @@
-//! A body, made small: compressed, or as what differs from an earlier one that is.
+//! A body, made small: compressed, or as what differs from another one that is.
 //!
 //! Objects of one kind are alike: next to a dictionary of a few of them, what is left of a pod of 7.7 KB is names, uids,
 //! hashes and times, some 450 bytes. A packed body knows the dictionary that it needs, so that several generations of
@@ -58,8 +58,10 @@ thread_local! {
     /// Contexts are large and slow to make, so each thread keeps one of each.
     static COMPRESS: RefCell<(CCtx<'static>, Vec<u8>)> = RefCell::new((CCtx::create(), Vec::new()));
     static DECOMPRESS: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
-    /// The body of a base, and a splice that is being made.
-    static SPLICE: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// The body of a base.
+    static UNPACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// A splice that is being made.
+    static SPLICE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One huge object shall not cost its size for ever.
@@ -118,49 +120,104 @@ impl Packed {
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.0.header.header.as_ref()
     }
+
+    /// It needs this dictionary.
+    pub(crate) fn is_against(&self, dictionary: &Arc<Dictionary>) -> bool {
+        self.dictionary().is_some_and(|of| Arc::ptr_eq(of, dictionary))
+    }
+
+    /// Somebody else has a clone, besides whoever has `clones` of them.
+    pub(crate) fn is_held_besides(&self, clones: usize) -> bool {
+        ThinArc::strong_count(&self.0) > clones
+    }
+
+    /// Where it is: clones of one are in one place.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
 }
 
-/// A body that is kept as what differs from an earlier state of the object. Cheap to clone.
+/// What a body may be spliced onto.
+#[derive(Clone)]
+pub(crate) struct Base {
+    pub(crate) packed: Packed,
+    /// It is there in any case, because other objects are spliced onto it too.
+    pub(crate) is_shared: bool,
+}
+
+/// A body that is kept as what differs from another: an earlier state of the object, or another object that is much like it.
+/// Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Spliced(ThinArc<Packed, u8>);
 
+/// What a splice begins with: whether its base is shared.
+const OWN: u8 = 0;
+const SHARED: u8 = 1;
+
 impl Spliced {
-    /// Keeps `json` as what differs from `base`. `None` if that is more than half of what the base takes: then it is
-    /// better packed anew.
-    pub(crate) fn onto(base: &Packed, json: &[u8]) -> Option<Self> {
-        SPLICE.with_borrow_mut(|(body, out)| {
-            base.unpack_into(body)?;
-            let is_small = splice::cut(body, json, base.size() / 2, out);
-            let spliced = is_small.then(|| Self(ThinArc::from_header_and_slice(base.clone(), out)));
+    /// Keeps `json` as what differs from `base`. `None` if it is better packed anew.
+    pub(crate) fn onto(base: &Base, json: &[u8]) -> Option<Self> {
+        UNPACKED.with_borrow_mut(|body| {
+            base.packed.unpack_into(body)?;
+            let spliced = Self::onto_unpacked(base, body, json);
             body.shrink_to(LARGEST_SCRATCH);
+            spliced
+        })
+    }
+
+    /// The same, if the base's body is at hand. What differs may take as much as packing would, or half of that if the base is kept
+    /// for this one alone.
+    pub(crate) fn onto_unpacked(base: &Base, body: &[u8], json: &[u8]) -> Option<Self> {
+        let (kind, room) = if base.is_shared { (SHARED, base.packed.size()) } else { (OWN, base.packed.size() / 2) };
+        SPLICE.with_borrow_mut(|out| {
+            out.clear();
+            out.push(kind);
+            let is_small = splice::cut(body, json, room, out);
+            let spliced = is_small.then(|| Self(ThinArc::from_header_and_slice(base.packed.clone(), out)));
             out.shrink_to(LARGEST_SCRATCH);
             spliced
         })
     }
 
+    /// The same body, on a base that has been packed anew.
+    pub(crate) fn on_repacked(&self, base: Packed) -> Self {
+        Self(ThinArc::from_header_and_slice(base, &self.0.slice))
+    }
+
     /// The body, as it was. `None` if memory is short, or broken.
     pub(crate) fn unpack(&self) -> Option<Bytes> {
-        SPLICE.with_borrow_mut(|(body, _)| {
-            self.base().unpack_into(body)?;
-            let json = splice::join(body, &self.0.slice);
+        let (_, splice) = self.0.slice.split_first()?;
+        UNPACKED.with_borrow_mut(|body| {
+            self.packed().unpack_into(body)?;
+            let json = splice::join(body, splice);
             body.shrink_to(LARGEST_SCRATCH);
             json.map(Bytes::from)
         })
     }
 
     /// What it is spliced onto.
-    pub(crate) fn base(&self) -> &Packed {
+    pub(crate) fn base(&self) -> Base {
+        Base { packed: self.packed().clone(), is_shared: self.is_shared() }
+    }
+
+    pub(crate) fn packed(&self) -> &Packed {
         &self.0.header.header
     }
 
-    /// How many bytes it takes, with its base.
-    pub(crate) fn size(&self) -> usize {
-        self.base().size() + self.0.slice.len()
+    /// Other objects are spliced onto its base, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.slice.first() == Some(&SHARED)
     }
 
-    /// How many bytes it takes, with its base and what stands before both.
+    /// How many bytes it takes, with a base of its own.
+    pub(crate) fn size(&self) -> usize {
+        self.0.slice.len() + if self.is_shared() { 0 } else { self.packed().size() }
+    }
+
+    /// How many bytes it takes, with a base of its own and what stands before both.
     pub(crate) fn memory(&self) -> usize {
-        self.base().memory() + 3 * size_of::<usize>() + self.0.slice.len()
+        let base = if self.is_shared() { 0 } else { self.packed().memory() };
+        3 * size_of::<usize>() + self.0.slice.len() + base
     }
 }
 
@@ -175,13 +232,30 @@ mod tests {
             format!(r#"{{"metadata":{{"name":"web-0","resourceVersion":"{version}"}},"spec":{{"uid":"{noise}"}}}}"#)
                 .repeat(9)
         };
-        let base = Packed::pack(json("1").as_bytes(), None).expect("smaller");
+        let packed = Packed::pack(json("1").as_bytes(), None).expect("smaller");
+        let base = Base { packed: packed.clone(), is_shared: false };
         for version in ["1", "2", "10", ""] {
             let spliced = Spliced::onto(&base, json(version).as_bytes()).expect("little has changed");
             assert_eq!(spliced.unpack().expect("unpacked"), json(version));
-            assert!(spliced.size() <= base.size() * 3 / 2);
+            assert!(spliced.size() <= packed.size() * 3 / 2);
         }
         assert!(Spliced::onto(&base, &[b'x'; 1_000]).is_none());
+    }
+
+    #[test]
+    fn what_is_spliced_onto_a_base_of_others_takes_no_more_than_packing_would_and_moves_with_it() {
+        let json = |noise: u64| {
+            let uid = fastrand::Rng::with_seed(noise).u128(..);
+            format!(r#"{{"metadata":{{"name":"web-{noise}","uid":"{uid:032x}"}},"spec":{{"uid":"{uid:032x}"}}}}"#)
+        };
+        let packed = Packed::pack(json(1).as_bytes(), None).expect("smaller");
+        let base = Base { packed: packed.clone(), is_shared: true };
+        let spliced = Spliced::onto(&base, json(2).as_bytes()).expect("they are alike");
+        assert!(spliced.is_shared() && spliced.size() <= packed.size(), "{} {}", spliced.size(), packed.size());
+        let again = Packed::pack(json(1).as_bytes(), Some(&Arc::new(Dictionary::new(json(3).as_bytes(), 1).unwrap())));
+        let moved = spliced.on_repacked(again.expect("smaller"));
+        assert!(moved.is_shared() && moved.packed().address() != packed.address());
+        assert_eq!(moved.unpack().expect("unpacked"), json(2));
     }
 
     #[test]

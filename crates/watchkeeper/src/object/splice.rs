@@ -1,81 +1,295 @@
-//! What differs between two states of an object.
+//! What differs between two bodies that are much alike.
 //!
-//! When an object changes, little of it does: a version, a few times, a condition. Next to its last state, the new one is
-//! some ten or hundred bytes, and finding them takes a fraction of what compressing it anew would take.
+//! When an object changes, little of it does: a version, a few times, a condition. And the objects of one template differ in
+//! names, uids, hashes, addresses and times, and in little else. Next to the other one, such a body is some ten or hundred
+//! bytes, and finding them takes a fraction of what compressing it would take.
 //!
 //! A splice is a row of cuts: keep so many bytes of the base, leave out so many, put in these. What follows the last cut is
-//! the rest of the base.
+//! the rest of the base. What is put in is mostly as long as what is left out, and of the same form: other digits in the
+//! same places. Then only the digits are kept, two in a byte. And what was put in before, such as a uid that stands in
+//! several places, is not kept again.
+
+use wide::u8x16;
 
 use super::text::{put_length, take, take_length};
 
 /// Runs of equal bytes that are shorter are not worth a cut.
 const RUN: usize = 8;
-/// As far as a value of the same length is looked for: longer than any time, address or uid.
-const SAME_LENGTH: usize = 48;
+/// As far as a value of the same length is looked for: longer than any hash.
+const SAME_LENGTH: usize = 192;
+/// A value that is longer or shorter by no more than this is looked for next, this far.
+const SHIFT: usize = 8;
+const SHIFTED: usize = 64;
 /// Where in the one text to take a few bytes that are looked for in the other.
 const PROBES: [usize; 10] = [0, 8, 16, 24, 40, 64, 96, 144, 208, 288];
 /// How many bytes those are, and how far they are looked for.
 const PROBE: usize = 16;
 const REACH: usize = 768;
+/// Of as many texts that were put in it is known where they are.
+const REMEMBERED: usize = 32;
 
-/// Writes to `out` what makes `new` of `base`. Gives up, and says false, when that takes more than `room` bytes.
+/// What is put in stands there as it is. How many bytes are left out for it stands before it.
+const TEXT: usize = 0;
+/// It stands there as it is, and as many bytes are left out.
+const SAME: usize = 1;
+/// It has digits where what is left out has some, and is the same elsewhere. Its digits stand there, two in a byte.
+const DIGITS: usize = 2;
+/// It was put in before, so many cuts ago, and as many bytes are left out.
+const AGAIN: usize = 3;
+/// How many bits those take.
+const FORM_BITS: u32 = 2;
+
+/// Appends to `out` what makes `new` of `base`. Gives up, and says false, when that takes more than `room` bytes.
 pub(super) fn cut(base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bool {
-    out.clear();
+    let room = out.len().saturating_add(room);
     put_length(out, new.len());
-    let (mut base, mut new) = (base, new);
+    let mut places = Places::default();
+    let (mut left, mut at) = (base, 0);
     loop {
-        let kept = common(base, new);
-        (base, new) = (&base[kept..], &new[kept..]);
-        if base.is_empty() && new.is_empty() {
+        let kept = common(left, &new[at..]);
+        (left, at) = (&left[kept..], at + kept);
+        if left.is_empty() && at == new.len() {
             return true;
         }
-        let Some((left_out, put_in)) = until_common(base, new) else { return false };
+        let Some((left_out, put_in)) = until_common(left, &new[at..]) else { return false };
         put_length(out, kept);
-        put_length(out, left_out);
-        put_length(out, put_in);
-        out.extend_from_slice(&new[..put_in]);
+        put(out, &left[..left_out], new, at..at + put_in, &mut places);
         if out.len() > room {
             return false;
         }
-        (base, new) = (&base[left_out..], &new[put_in..]);
+        (left, at) = (&left[left_out..], at + put_in);
     }
 }
 
-/// Makes the new state. `None` if the two do not belong together, or memory is short.
+/// Makes the new body. `None` if the two do not belong together, or memory is short.
 pub(super) fn join(mut base: &[u8], mut splice: &[u8]) -> Option<Vec<u8>> {
     let length = take_length(&mut splice)?;
     let mut new = Vec::new();
     new.try_reserve_exact(length).ok()?;
+    let mut places = Places::default();
     while !splice.is_empty() {
-        let (kept, left_out) = (take_length(&mut splice)?, take_length(&mut splice)?);
-        let put_in = take_length(&mut splice)?;
-        new.extend_from_slice(take(&mut base, kept)?);
-        take(&mut base, left_out)?;
-        new.extend_from_slice(take(&mut splice, put_in)?);
+        let kept = take_length(&mut splice)?;
+        // What is longer than it should be must not ask for more memory.
+        new.extend_from_slice(take(&mut base, kept).filter(|kept| kept.len() <= length - new.len())?);
+        let start = new.len();
+        let number = take_length(&mut splice)?;
+        let size = number >> FORM_BITS;
+        match number & ((1 << FORM_BITS) - 1) {
+            TEXT => {
+                let left_out = take_length(&mut splice)?;
+                take(&mut base, left_out)?;
+                new.extend_from_slice(take(&mut splice, size)?);
+            }
+            SAME => {
+                take(&mut base, size)?;
+                new.extend_from_slice(take(&mut splice, size)?);
+            }
+            DIGITS => put_digits(&mut new, take(&mut base, size)?, &mut splice)?,
+            _ => {
+                let (start, end) = places.ago(size)?;
+                take(&mut base, end - start)?;
+                new.extend_from_within(start..end);
+            }
+        }
+        places.note(start, new.len());
+        if new.len() > length {
+            return None;
+        }
     }
     new.extend_from_slice(base);
     (new.len() == length).then_some(new)
 }
 
+/// Writes what is put in for what is left out, in the shortest form.
+fn put(out: &mut Vec<u8>, left_out: &[u8], new: &[u8], place: std::ops::Range<usize>, places: &mut Places) {
+    let put_in = &new[place.clone()];
+    let is_same_length = left_out.len() == put_in.len();
+    let again = if is_same_length { places.find(new, put_in) } else { None };
+    places.note(place.start, place.end);
+    if let Some(ago) = again {
+        put_length(out, ago << FORM_BITS | AGAIN);
+    } else if is_same_length && cut_digits(left_out, put_in, out) {
+    } else if is_same_length {
+        put_length(out, put_in.len() << FORM_BITS | SAME);
+        out.extend_from_slice(put_in);
+    } else {
+        put_length(out, put_in.len() << FORM_BITS | TEXT);
+        put_length(out, left_out.len());
+        out.extend_from_slice(put_in);
+    }
+}
+
+/// Puts in what has digits where `left_out` has some.
+fn put_digits(new: &mut Vec<u8>, left_out: &[u8], splice: &mut &[u8]) -> Option<()> {
+    let count = left_out.iter().filter(|byte| is_digit(**byte)).count();
+    let pairs = take(splice, count.div_ceil(2))?;
+    let mut digits = pairs.iter().flat_map(|pair| [pair >> 4, pair & 0xf]);
+    for byte in left_out {
+        new.push(if is_digit(*byte) { b"0123456789abcdef"[usize::from(digits.next()?)] } else { *byte });
+    }
+    Some(())
+}
+
+/// Writes the digits of what is put in, if it has some where what is left out has some, and is the same elsewhere.
+fn cut_digits(left_out: &[u8], put_in: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    put_length(out, put_in.len() << FORM_BITS | DIGITS);
+    let mut half = None;
+    let (mut old, mut new) = (left_out, put_in);
+    while !old.is_empty() {
+        // Eight at once, where all are digits and none waits for another.
+        if half.is_none()
+            && let (Some(old_eight), Some(new_eight)) = (old.first_chunk(), new.first_chunk())
+            && are_digits(u64::from_le_bytes(*old_eight))
+            && are_digits(u64::from_le_bytes(*new_eight))
+        {
+            out.extend_from_slice(&pairs(u64::from_le_bytes(*new_eight)));
+            (old, new) = (&old[8..], &new[8..]);
+            continue;
+        }
+        let (Some((old_byte, old_rest)), Some((new_byte, new_rest))) = (old.split_first(), new.split_first()) else {
+            break;
+        };
+        (old, new) = (old_rest, new_rest);
+        match (is_digit(*old_byte), is_digit(*new_byte)) {
+            (true, true) => match half.take() {
+                None => half = Some(value(*new_byte)),
+                Some(first) => out.push(first << 4 | value(*new_byte)),
+            },
+            (false, false) if old_byte == new_byte => {}
+            _ => {
+                out.truncate(start);
+                return false;
+            }
+        }
+    }
+    out.extend(half.map(|last| last << 4));
+    true
+}
+
+/// A one in each byte.
+const ONES: u64 = u64::MAX / 0xff;
+
+/// All eight bytes are digits.
+fn are_digits(bytes: u64) -> bool {
+    const HIGH: u64 = ONES << 7;
+    if bytes & HIGH != 0 {
+        return false;
+    }
+    // A byte that is at least `least` gets its highest bit when so much is added.
+    let at_least = |least: u8| bytes + ONES * u64::from(0x80 - least);
+    let decimal = at_least(b'0') & !at_least(b'9' + 1);
+    let letter = at_least(b'a') & !at_least(b'f' + 1);
+    (decimal | letter) & HIGH == HIGH
+}
+
+/// The values of eight digits, two in a byte.
+fn pairs(digits: u64) -> [u8; 4] {
+    // Letters have this bit, and are nine more than their last four bits say.
+    let letters = digits >> 6 & ONES;
+    let values = (digits & (ONES * 0xf)) + letters * 9;
+    let pairs = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let pairs = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    ((pairs | pairs >> 16) as u32).to_le_bytes()
+}
+
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// The value of what is a digit.
+fn value(digit: u8) -> u8 {
+    if digit <= b'9' { digit & 0xf } else { digit - b'a' + 10 }
+}
+
+/// Where in the new body the last texts are that were put in.
+struct Places {
+    all: [(usize, usize); REMEMBERED],
+    count: usize,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { all: [(0, 0); REMEMBERED], count: 0 }
+    }
+}
+
+impl Places {
+    fn note(&mut self, start: usize, end: usize) {
+        self.all[self.count % REMEMBERED] = (start, end);
+        self.count += 1;
+    }
+
+    fn ago(&self, ago: usize) -> Option<(usize, usize)> {
+        (ago < self.count.min(REMEMBERED)).then(|| self.all[(self.count - 1 - ago) % REMEMBERED])
+    }
+
+    fn find(&self, new: &[u8], text: &[u8]) -> Option<usize> {
+        (0..self.count.min(REMEMBERED)).find(|ago| self.ago(*ago).is_some_and(|(start, end)| &new[start..end] == text))
+    }
+}
+
 /// How many bytes the two have in common at the beginning.
 fn common(one: &[u8], other: &[u8]) -> usize {
-    const BLOCK: usize = 32;
-    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
-    let start = blocks.take_while(|(one, other)| one == other).count() * BLOCK;
-    let rest = one[start..].iter().zip(&other[start..]);
-    start + rest.take_while(|(one, other)| one == other).count()
+    const BLOCK: usize = 64;
+    let mut at = 0;
+    while let (Some(ours), Some(theirs)) = (one[at..].first_chunk::<BLOCK>(), other[at..].first_chunk::<BLOCK>()) {
+        let equal = equal(ours, theirs);
+        if equal != u64::MAX {
+            return at + equal.trailing_ones() as usize;
+        }
+        at += BLOCK;
+    }
+    let rest = one[at..].iter().zip(&other[at..]);
+    at + rest.take_while(|(one, other)| one == other).count()
+}
+
+/// A bit for each byte that is the same in both.
+fn equal(one: &[u8; 64], other: &[u8; 64]) -> u64 {
+    let (one, other) = (one.as_chunks::<16>().0, other.as_chunks::<16>().0);
+    let bits = |at: usize| u64::from(u8x16::new(one[at]).simd_eq(u8x16::new(other[at])).to_bitmask());
+    bits(0) | bits(1) << 16 | bits(2) << 32 | bits(3) << 48
+}
+
+/// Where, before `reach`, the two have a run of bytes in common.
+fn run(one: &[u8], other: &[u8], reach: usize) -> Option<usize> {
+    let mut at = 0;
+    while at < reach {
+        let (ours, theirs) = (one.get(at..)?, other.get(at..)?);
+        let (Some(block), Some(other_block)) = (ours.first_chunk(), theirs.first_chunk()) else {
+            // Near the end they are compared one by one.
+            let mut runs = ours.windows(RUN).zip(theirs.windows(RUN));
+            return runs.position(|(ours, theirs)| ours == theirs).map(|found| at + found);
+        };
+        let equal = equal(block, other_block);
+        let twos = equal & equal >> 1;
+        let fours = twos & twos >> 2;
+        let runs = fours & fours >> 4;
+        if runs != 0 {
+            return Some(at + runs.trailing_zeros() as usize);
+        }
+        // A run may begin at the last bytes.
+        at += 64 - RUN + 1;
+    }
+    None
 }
 
 /// How many bytes of each stand before the place where they have something in common again.
 fn until_common(base: &[u8], new: &[u8]) -> Option<(usize, usize)> {
-    // Mostly a value has changed to another of the same length.
-    for length in 1..=SAME_LENGTH.min(base.len()).min(new.len()) {
-        let run = |text: &[u8]| text[length..].first_chunk::<RUN>().copied();
-        match (run(base), run(new)) {
-            (Some(one), Some(other)) if one == other => return Some((length, length)),
-            (Some(_), Some(_)) => {}
-            _ => break,
+    // Mostly a value has changed to another of the same length, or nearly.
+    if let Some(length) = run(base, new, SHIFTED) {
+        return Some((length, length));
+    }
+    for shift in 1..=SHIFT {
+        if let Some(found) = new.get(shift..).and_then(|new| run(base, new, SHIFTED)) {
+            return Some((found, found + shift));
         }
+        if let Some(found) = base.get(shift..).and_then(|base| run(base, new, SHIFTED)) {
+            return Some((found + shift, found));
+        }
+    }
+    if let Some(length) = run(base, new, SAME_LENGTH) {
+        return Some((length, length));
     }
     for probe in PROBES {
         if let Some(found) = find(base, new, probe) {
@@ -86,7 +300,7 @@ fn until_common(base: &[u8], new: &[u8]) -> Option<(usize, usize)> {
         }
     }
     // The ends differ, or too much does.
-    let ends = base.len() <= RUN + SAME_LENGTH && new.len() <= RUN + SAME_LENGTH;
+    let ends = base.len() <= SHIFTED && new.len() <= SHIFTED;
     ends.then_some((base.len(), new.len()))
 }
 
@@ -105,8 +319,8 @@ mod tests {
     fn spliced(base: &[u8], new: &[u8]) -> Option<usize> {
         let mut out = vec![7];
         cut(base, new, usize::MAX, &mut out).then(|| {
-            assert_eq!(join(base, &out).as_deref(), Some(new));
-            out.len()
+            assert_eq!(join(base, &out[1..]).as_deref(), Some(new));
+            out.len() - 1
         })
     }
 
@@ -143,6 +357,32 @@ mod tests {
     }
 
     #[test]
+    fn of_a_value_of_the_same_form_two_digits_take_a_byte_and_what_comes_again_next_to_nothing() {
+        let pod =
+            |uid: &str| format!(r#"{{"metadata":{{"uid":"{uid}","name":"web"}},"spec":{{"owner":"{uid}","x":1}}}}"#);
+        let (one, other) = ("0d1b2c3a-4e5f-6071-8293-a4b5c6d7e8f9", "f9e8d7c6-b5a4-9382-7160-5f4e3a2c1b0d");
+        let size = spliced(pod(one).as_bytes(), pod(other).as_bytes()).expect("a splice");
+        assert!(size <= 24, "{size}");
+        // A letter that is no digit, and one that is large.
+        for odd in ["f9e8d7c6-b5a4-9382-7160-5f4e3a2c1b0g", "F9E8D7C6-B5A4-9382-7160-5F4E3A2C1B0D"] {
+            let size = spliced(pod(one).as_bytes(), pod(odd).as_bytes()).expect("a splice");
+            assert!((36..50).contains(&size), "{size}");
+        }
+    }
+
+    #[test]
+    fn digits_are_told_from_what_is_beside_them() {
+        for byte in 0..=u8::MAX {
+            let bytes = [b'0', b'9', byte, b'a', b'f', b'5', b'e', byte];
+            assert_eq!(are_digits(u64::from_le_bytes(bytes)), is_digit(byte), "{byte}");
+            if is_digit(byte) {
+                let expected: Vec<u8> = bytes.chunks(2).map(|two| value(two[0]) << 4 | value(two[1])).collect();
+                assert_eq!(pairs(u64::from_le_bytes(bytes)).as_slice(), expected);
+            }
+        }
+    }
+
+    #[test]
     fn what_has_nothing_in_common_is_given_up() {
         let (mut one, mut two) = (fastrand::Rng::with_seed(1), fastrand::Rng::with_seed(2));
         let noise =
@@ -150,7 +390,7 @@ mod tests {
         assert_eq!(spliced(&noise(&mut one), &noise(&mut two)), None);
         let mut out = Vec::new();
         let changed = BASE.replace("1000000001", "2222222222");
-        assert!(!cut(BASE.as_bytes(), changed.as_bytes(), 10, &mut out), "there is no room");
+        assert!(!cut(BASE.as_bytes(), changed.as_bytes(), 5, &mut out), "there is no room");
     }
 
     #[test]

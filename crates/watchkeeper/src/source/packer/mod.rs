@@ -5,9 +5,11 @@
 //! turn is skipped, so one that changes faster than it is packed is packed once. What has not had its turn is bounded: when
 //! raw bodies of 8 MiB wait, reading waits too.
 //!
-//! What bodies are compressed against, and when that changes, is decided in [`task`]; how it is made, in [`dictionary`].
+//! What bodies are compressed against, and when that changes, is decided in [`task`]; how it is made, in [`dictionary`]; and
+//! which object another is much like, so that only what differs needs to be kept, in [`models`].
 
 pub(super) mod dictionary;
+mod models;
 mod task;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +21,7 @@ use tokio::task::coop::consume_budget;
 use self::task::Task;
 use crate::defaults::DICTIONARY_SAMPLE;
 use crate::object::WeakObject;
-use crate::object::packed::Packed;
+use crate::object::packed::Base;
 use crate::{KnownObjects, Object};
 
 /// The packer of a source. Clones are the same; its task ends with the last of them.
@@ -60,11 +62,11 @@ struct Fresh {
     /// For its raw body.
     permit: OwnedSemaphorePermit,
     /// Its last state.
-    base: Option<Packed>,
+    base: Option<Base>,
 }
 
 /// The task is woken for this many objects; for fewer when no more are at hand.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 128;
 
 /// How the packing of a source's objects goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,7 +118,7 @@ impl Packer {
                 permit
             }
         };
-        let fresh = Fresh { object: object.downgrade(), permit, base: last.and_then(Object::packed) };
+        let fresh = Fresh { object: object.downgrade(), permit, base: last.and_then(Object::base) };
         let mut outbox = self.outbox();
         outbox.fresh.push(fresh);
         // Where room is short somebody may wait for it already.

@@ -2,6 +2,8 @@
 //!
 //! - A kind with under 1 MiB of bodies has no dictionary, and stays raw: what has come waits in `pending`.
 //! - The first dictionary is made of the first 4 MiB of bodies, or of what there is (but 1 MiB) when the first list ends.
+//! - An object that is much like one that was packed before, of the same namespace and with the same labels, is kept as what
+//!   differs from that: it takes a fraction of the time, and less memory.
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
 //! - When the last 1,000 objects packed to 1.5 times the size that the dictionary was made with, another is tried: a new
@@ -21,10 +23,11 @@ use tokio::task::{JoinHandle, spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep_until};
 
 use super::dictionary::{self, Better};
+use super::models::{Models, Repacked};
 use super::{Fresh, Known, Message, Packing};
 use crate::defaults::{DICTIONARY_DRIFT, DICTIONARY_MIN_BODIES, DICTIONARY_WINDOW, REPACK_WAIT, REPACK_WAIT_MAX};
 use crate::object::WeakObject;
-use crate::object::packed::{Dictionary, Packed};
+use crate::object::packed::{Base, Dictionary};
 use crate::{Object, ObjectKey};
 
 pub(super) struct Task {
@@ -45,6 +48,7 @@ pub(super) struct Task {
     /// The mean packed size when the dictionary was made.
     mean_at_creation: usize,
     recent: Recent,
+    models: Models,
     /// A dictionary over the whole store is to be tried.
     improve: bool,
     /// How many objects the store had when that was last looked at.
@@ -52,6 +56,8 @@ pub(super) struct Task {
     trying: Option<JoinHandle<Option<Better>>>,
     /// Keys of the store that are still to be looked at for bodies of the old dictionary.
     pass: Option<std::vec::IntoIter<ObjectKey>>,
+    /// What this pass has packed that others are spliced onto.
+    repacked: Repacked,
     /// When to look after the old dictionary, or for a better one.
     look_at: Option<Instant>,
     wait: Duration,
@@ -71,6 +77,8 @@ enum Sample {
     StoreAndRecent,
 }
 
+/// As many objects that have come together are packed on a thread of their own.
+const ASIDE: usize = 32;
 /// Objects of the store that are looked at between two looks at the messages.
 const PASS_SLICE: usize = 16;
 /// What a try looks at, at most: bytes of bodies, and objects.
@@ -97,10 +105,12 @@ impl Task {
             old: Weak::new(),
             mean_at_creation: 0,
             recent: Recent::default(),
+            models: Models::default(),
             improve: false,
             stored: 0,
             trying: None,
             pass: None,
+            repacked: Repacked::default(),
             look_at: None,
             wait: REPACK_WAIT,
             busy: false,
@@ -110,22 +120,50 @@ impl Task {
     /// Runs until nobody can send any more, and what was sent is packed.
     pub(super) async fn run(mut self) {
         loop {
-            tokio::select! {
+            let objects = tokio::select! {
                 biased;
-                better = tried(&mut self.trying) => self.tried(better),
+                better = tried(&mut self.trying) => {
+                    self.tried(better);
+                    Vec::new()
+                }
                 message = self.messages.recv() => match message {
                     None => return,
-                    Some(Message::ListEnded) => self.list_ended(),
-                    Some(Message::Fresh(objects)) => for fresh in objects {
-                        self.fresh(fresh);
-                        consume_budget().await;
-                    },
+                    Some(Message::ListEnded) => {
+                        self.list_ended();
+                        Vec::new()
+                    }
+                    Some(Message::Fresh(objects)) => objects,
                 },
-                () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
-                () = yield_now(), if self.pass.is_some() => self.pass_slice(),
+                () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => {
+                    self.look();
+                    Vec::new()
+                }
+                () = yield_now(), if self.pass.is_some() => {
+                    self.pass_slice();
+                    Vec::new()
+                }
+            };
+            if objects.len() >= ASIDE {
+                self = match spawn_blocking(move || self.take_all(objects)).await {
+                    Ok(task) => task,
+                    // The runtime is shutting down.
+                    Err(_) => return,
+                };
+            } else {
+                for fresh in objects {
+                    self.fresh(fresh);
+                    consume_budget().await;
+                }
             }
             self.note_plans();
         }
+    }
+
+    /// Takes in many objects, on a thread of its own: whoever brings them so fast keeps a thread of the runtime busy, and woken
+    /// from there this task would mostly run on that very thread, by turns.
+    fn take_all(mut self, objects: Vec<Fresh>) -> Self {
+        objects.into_iter().for_each(|fresh| self.fresh(fresh));
+        self
     }
 
     /// Says whether there is something to be done even if nothing more comes.
@@ -145,17 +183,20 @@ impl Task {
         drop(permit);
     }
 
-    fn take(&mut self, object: &Object, base: Option<&Packed>) {
+    fn take(&mut self, object: &Object, base: Option<&Base>) {
         match self.current.clone() {
             Some(dictionary) => {
                 self.count(|status| status.packed += 1);
+                let Some(json) = object.raw() else { return };
+                self.models.make_room(json.len());
                 // Onto one of an old dictionary it would keep that alive.
-                let is_current = |base: &&Packed| base.dictionary().is_some_and(|of| Arc::ptr_eq(of, &dictionary));
-                if base.filter(is_current).is_some_and(|base| object.splice(base)) {
+                let base = base.filter(|base| base.packed.is_against(&dictionary));
+                if self.models.splice(object, &json, base) {
                     return;
                 }
                 let size = object.pack(Some(&dictionary));
                 self.recent.push(object, size);
+                self.models.put(object, &json);
                 if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
                     self.try_another(Sample::StoreAndRecent);
                 }
@@ -208,6 +249,7 @@ impl Task {
         let sizes: usize = objects.iter().map(|object| object.pack(Some(&dictionary))).sum();
         self.mean_at_creation = sizes / objects.len().max(1);
         self.count(|status| status.packed += objects.len() as u64);
+        self.models.make_room(self.pending_bytes);
         self.use_dictionary(dictionary);
         if self.first_list_ended {
             self.improve_later();
@@ -230,6 +272,7 @@ impl Task {
             self.old = Arc::downgrade(&old);
         }
         self.recent = Recent::default();
+        self.models.clear();
         self.count(|status| status.generation += 1);
         self.count_dictionaries();
         tracing::debug!(mean = self.mean_at_creation, "objects are packed against a new dictionary");
@@ -333,16 +376,12 @@ impl Task {
         let mut repacked = 0;
         for key in keys.by_ref().take(PASS_SLICE) {
             let Some(object) = known.get_by_key(&key) else { continue };
-            let is_old = object
-                .packed()
-                .is_some_and(|packed| packed.dictionary().is_some_and(|dictionary| !Arc::ptr_eq(dictionary, current)));
-            if is_old {
-                object.pack(Some(current));
-                repacked += 1;
-            }
+            let is_moved = object.move_to(current, |packed| self.repacked.against(current, packed));
+            repacked += u64::from(is_moved);
         }
         if keys.len() == 0 {
             self.pass = None;
+            self.repacked = Repacked::default();
             // What is not in the store yet is found next time.
             if self.old.strong_count() > 0 || self.improve {
                 self.look_later();

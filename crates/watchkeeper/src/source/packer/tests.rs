@@ -38,8 +38,8 @@ impl Store {
 
     /// How many dictionaries the objects need.
     fn generations(&self) -> usize {
-        let packed: Vec<_> = self.objects().values().filter_map(Object::packed).collect();
-        packed.iter().filter_map(|packed| packed.dictionary()).map(Arc::as_ptr).collect::<HashSet<_>>().len()
+        let bases: Vec<_> = self.objects().values().filter_map(Object::base).collect();
+        bases.iter().filter_map(|base| base.packed.dictionary()).map(Arc::as_ptr).collect::<HashSet<_>>().len()
     }
 }
 
@@ -140,7 +140,7 @@ async fn the_first_dictionary_is_made_of_the_first_four_mebibytes_or_of_the_firs
     admit(&packer, &store, &PODS, number..number + 20).await;
     drained(&packer).await;
     assert_eq!(packer.status().generation, 1);
-    assert!(store.objects().values().all(|pod| pod.packed().is_some()));
+    assert!(store.objects().values().all(|pod| pod.base().is_some()));
 
     let store = Store::new();
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
@@ -149,7 +149,7 @@ async fn the_first_dictionary_is_made_of_the_first_four_mebibytes_or_of_the_firs
     assert_eq!(packer.status().generation, 0);
     packer.list_ended();
     until("a dictionary of what there is", || packer.status().generation == 1).await;
-    assert!(store.objects().values().all(|pod| pod.packed().is_some()));
+    assert!(store.objects().values().all(|pod| pod.base().is_some()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn a_body_that_does_not_shrink_stays_raw() {
     packer.admit(&stubborn, None).await;
     packer.flush();
     drained(&packer).await;
-    let saved = stubborn.packed().map(|packed| packed.size());
+    let saved = stubborn.base().map(|base| base.packed.size());
     assert!(saved.is_none_or(|size| size <= wide.len() * 9 / 10), "{saved:?}");
     assert!(stubborn.json().is_ok());
 }
@@ -216,7 +216,7 @@ async fn objects_larger_than_all_the_room_pass_one_by_one() {
     let admissions = large.iter().chain(&small).map(|object| packer.admit(object, None));
     timeout(Duration::from_secs(60), futures::future::join_all(admissions)).await.expect("all pass");
     drained(&packer).await;
-    assert!(large.iter().all(|object| object.packed().is_some()));
+    assert!(large.iter().all(|object| object.base().is_some()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,6 +249,67 @@ async fn settled(count: usize) -> (Arc<Store>, Packer) {
     (store, packer)
 }
 
+/// A pod whose name does not say what it is like.
+fn unlike_others(number: usize, pod: String) -> String {
+    pod.replacen("\"name\":\"", &format!("\"name\":\"n{number}z-"), 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_are_much_alike_are_kept_as_what_differs_also_when_the_dictionary_changes() {
+    let store = Store::new();
+    let packer = Packer::new(MAX_RAW_BYTES, known(&store));
+    let numbers = PODS.sorted(4000);
+    admit(&packer, &store, &PODS, numbers.iter().copied()).await;
+    packer.list_ended();
+    drained(&packer).await;
+    let shares = || {
+        let objects = store.objects();
+        let bases: Vec<_> = objects.values().filter_map(Object::base).filter(|base| base.is_shared).collect();
+        let different: HashSet<_> = bases.iter().map(|base| base.packed.address()).collect();
+        (bases.len(), different.len())
+    };
+    let (spliced, bases) = shares();
+    assert!(spliced > 2500 && bases < 450, "{spliced} {bases}");
+    let old = packer.status();
+    let mean = |store: &Store| store.objects().values().map(Object::size).sum::<usize>() / numbers.len();
+    assert!(mean(&store) < 400, "{}", mean(&store));
+    until("all is done", || !packer.status().busy).await;
+    let status = packer.status();
+    assert!(status.generation > old.generation && status.dictionaries == 1, "{status:?}");
+    assert_eq!(store.generations(), 1);
+    assert_eq!(shares(), (spliced, bases), "what they share is packed once");
+    for number in numbers {
+        let json = PODS.pod(number);
+        let pod = store.get_by_key(object(json.clone()).key()).expect("kept");
+        assert_eq!(pod.json().expect("whole"), json);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_an_object_that_is_like_another_is_kept_as_what_differs_from_that() {
+    let (store, packer) = settled(1500).await;
+    let is_like_another = |pod: &Object| pod.base().is_some_and(|base| base.is_shared);
+    let like: Vec<Object> = store.objects().values().filter(|pod| is_like_another(pod)).cloned().collect();
+    assert!(like.len() > 100, "{}", like.len());
+    let mut kept = 0;
+    for pod in &like {
+        let json = String::from_utf8(pod.json().expect("whole").to_vec()).expect("text");
+        let json = json.replacen("\"phase\":\"Running\"", "\"phase\":\"Failed\",\"reason\":\"Evicted\"", 1);
+        let changed = object(json.clone());
+        packer.admit(&changed, Some(pod)).await;
+        packer.flush();
+        store.put(changed.clone());
+        drained(&packer).await;
+        assert_eq!(changed.json().expect("whole"), json);
+        // One that differed much differs too much now.
+        if is_like_another(&changed) {
+            kept += 1;
+            assert!(changed.size() < pod.size() + 60, "{} {}", changed.size(), pod.size());
+        }
+    }
+    assert!(kept * 10 > like.len() * 8, "{kept} of {}", like.len());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_packer_is_busy_while_something_waits_or_a_dictionary_is_looked_for() {
     let store = Store::new();
@@ -275,7 +336,7 @@ async fn after_a_rollout_there_is_a_new_dictionary_and_soon_nothing_of_the_old_o
     let generation = packer.status().generation;
     let mut expected = HashMap::new();
     for number in 0..1200 {
-        let json = OTHERS.pod(number);
+        let json = unlike_others(number, OTHERS.pod(number));
         let pod = object(json.clone());
         expected.insert(pod.key().clone(), json);
         packer.admit(&pod, None).await;
@@ -294,7 +355,12 @@ async fn after_a_rollout_there_is_a_new_dictionary_and_soon_nothing_of_the_old_o
     }
     // And that is that.
     let generation = packer.status().generation;
-    admit(&packer, &store, &OTHERS, 1200..2300).await;
+    for number in 1200..2300 {
+        let pod = object(unlike_others(number, OTHERS.pod(number)));
+        packer.admit(&pod, None).await;
+        packer.flush();
+        store.put(pod);
+    }
     drained(&packer).await;
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(packer.status().generation, generation);
@@ -309,7 +375,7 @@ async fn without_a_store_to_look_at_old_dictionaries_live_until_their_objects_ar
     for round in 1..4 {
         let common = noise(round, 3000);
         for number in 0..1100 {
-            let object = with_payload(&format!("o-{number}"), number, &common);
+            let object = with_payload(&format!("o{number}z"), number, &common);
             packer.admit(&object, None).await;
             packer.flush();
             new.put(object);
@@ -438,7 +504,7 @@ async fn a_dictionary_takes_a_sixteenth_of_the_bodies_at_most_however_often_they
     until("a dictionary for what there is now", || packer.status().generation == 2).await;
     until("all is packed against it", || packer.status().dictionaries == 1).await;
     let bodies: usize = store.objects().values().map(|object| object.json().expect("whole").len()).sum();
-    let packed = store.get_by_key(&ObjectKey::namespaced("shop", "o-1")).expect("kept").packed().expect("packed");
+    let packed = store.get_by_key(&ObjectKey::namespaced("shop", "o-1")).expect("kept").base().expect("packed").packed;
     let dictionary = packed.dictionary().expect("its dictionary").memory_of_content();
     assert!(dictionary <= bodies / DICTIONARY_SHARE + DICTIONARY_OVERHEAD, "{dictionary} of {bodies}");
 }
@@ -470,7 +536,7 @@ async fn a_store_that_panics_harms_nobody_for_long() {
     let later = Store::new();
     admit(&packer, &later, &PODS, 700..1500).await;
     drained(&packer).await;
-    assert!(later.objects().values().all(|pod| pod.packed().is_some()));
+    assert!(later.objects().values().all(|pod| pod.base().is_some()));
 }
 
 #[test]
@@ -522,7 +588,7 @@ async fn nothing_is_left_behind_with_the_last_clone() {
     until("no task is left", || tasks() == before).await;
     // The store alone holds itself.
     assert_eq!(Arc::strong_count(&store), 1);
-    assert!(store.objects().values().all(|pod| pod.packed().is_some()));
+    assert!(store.objects().values().all(|pod| pod.base().is_some()));
 }
 
 type Expected = (Object, Arc<str>);
