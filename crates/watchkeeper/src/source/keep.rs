@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 ///
 /// | | in memory per object | for |
 /// |---|---|---|
-/// | `Packed`, the default | header, and the body compressed against a dictionary of the kind's own objects | caches that are large and read by key |
+/// | `Packed`, the default | header, and the body compressed against a dictionary of the kind's own objects, or what differs from one that is much like it | caches that are large and read by key |
 /// | `Raw`, the default for Secrets | header and body | exact bytes at no packing cost; a dictionary would keep bytes of deleted objects |
 /// | [`Keep::decoded`] | as `Packed`, and the decoded object | scans over decoded objects all the time |
 #[derive(Debug, Clone, PartialEq, Eq)]
