@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub(super) struct Core<T: Eq + Hash + Clone> {
 
 struct Inner<T> {
     state: State<T>,
-    /// What has arrived and is being taken in: empty, unless an item's `Eq` has panicked.
+    /// What has arrived and is being taken in: empty while the lock is free.
     arrived: VecDeque<Arrival<T>>,
     /// A shutdown that waits for the work to be done.
     draining: bool,
@@ -326,7 +327,6 @@ impl<T: Eq + Hash + Clone> Core<T> {
 
     fn take_in<'a>(&'a self, inner: MutexGuard<'a, Inner<T>>) -> Current<'a, T> {
         let mut current = Current { inner, ringing: Ringing { core: self, new: 0 }, spares: Vec::new() };
-        current.take_in();
         self.inbox.take(&mut current.inner.arrived);
         current.take_in();
         current
@@ -334,11 +334,14 @@ impl<T: Eq + Hash + Clone> Core<T> {
 }
 
 impl<T: Eq + Hash + Clone> Current<'_, T> {
-    /// Takes in what has arrived, one by one: one whose `Eq` panics takes no other with it.
+    /// Takes in what has arrived, one by one. One whose `Eq` panics is not taken in, and takes no other with it: mostly this is
+    /// not who added it, but who is done with another, whose end would not be noted then.
     fn take_in(&mut self) {
         while let Some(Arrival { added, priority, at }) = self.inner.arrived.pop_front() {
             self.promote(at);
-            let (is_new, spare) = self.inner.state.add(added, priority, at);
+            let state = &mut self.inner.state;
+            let taken_in = catch_unwind(AssertUnwindSafe(|| state.add(added, priority, at)));
+            let Ok((is_new, spare)) = taken_in else { continue };
             self.spares.extend(spare);
             self.ringing.new += usize::from(is_new);
         }

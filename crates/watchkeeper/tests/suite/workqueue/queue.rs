@@ -1,6 +1,8 @@
 //! The queue itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -252,6 +254,48 @@ fn an_item_whose_clone_panics_locks_nothing() {
     queue.add(Brittle(false));
     assert_eq!(queue.len(), 2, "it can be added again");
     assert!(take(&queue).0, "and the others are served");
+}
+
+/// An item that cannot be compared if it is told so.
+#[derive(Clone)]
+struct Incomparable(u32, Arc<AtomicBool>);
+
+impl PartialEq for Incomparable {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(!self.1.load(Relaxed), "this one cannot be compared");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Incomparable {}
+
+impl std::hash::Hash for Incomparable {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn an_item_whose_comparison_panics_keeps_no_other_from_being_done() {
+    let queue = WorkQueue::new();
+    let (yes, no) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    queue.add(Incomparable(1, no.clone()));
+    queue.add(Incomparable(2, yes.clone()));
+    let (one, two) = (take(&queue), take(&queue));
+    yes.store(true, Relaxed);
+    let adding = queue.clone();
+    let added = yes.clone();
+    let _may_panic = std::thread::spawn(move || adding.add(Incomparable(2, added))).join();
+    // Two panics at once would end the process.
+    let panicked = std::thread::spawn(move || {
+        let _one = one;
+        panic!("work has failed");
+    });
+    assert!(panicked.join().is_err());
+    yes.store(false, Relaxed);
+    two.done();
+    queue.add(Incomparable(1, no));
+    assert_eq!(take(&queue).0, 1, "it was done, and comes again");
 }
 
 #[test]
