@@ -52,6 +52,8 @@ struct Inner {
     text: Box<str>,
     status: Option<Status>,
     unreachable: bool,
+    /// How long nothing came over the connection before it was given up.
+    silence: Option<Duration>,
 }
 
 /// The parts of a Kubernetes `Status` that decide something.
@@ -195,7 +197,14 @@ impl Error {
     /// An error of the given kind, for those who implement [`ListerWatcher`](crate::ListerWatcher). The text must not
     /// hold any part of an object or a credential.
     pub fn new(kind: ErrorKind, text: impl fmt::Display) -> Self {
-        Self(Arc::new(Inner { kind, request: None, text: text.to_string().into(), status: None, unreachable: false }))
+        Self(Arc::new(Inner {
+            kind,
+            request: None,
+            text: text.to_string().into(),
+            status: None,
+            unreachable: false,
+            silence: None,
+        }))
     }
 
     /// What a server answers with `code`, `reason` and `message`, for those who implement
@@ -232,7 +241,14 @@ impl Error {
         };
         // The message is needed again where it is the only sign of a version that is too large.
         status.message = text.to_string();
-        Self(Arc::new(Inner { kind: ErrorKind::Api, request: None, text, status: Some(status), unreachable: false }))
+        Self(Arc::new(Inner {
+            kind: ErrorKind::Api,
+            request: None,
+            text,
+            status: Some(status),
+            unreachable: false,
+            silence: None,
+        }))
     }
 
     /// An error of the HTTP stack. Its kind and text come from the chain of causes.
@@ -261,7 +277,27 @@ impl Error {
             // An io::Error that wraps another error is not its source: it passes it over.
             cause = io.and_then(|io| io.get_ref()).map(|inner| inner as _).or_else(|| error.source());
         }
-        Self(Arc::new(Inner { kind, request: None, text: texts.join(": ").into(), status: None, unreachable }))
+        Self(Arc::new(Inner {
+            kind,
+            request: None,
+            text: texts.join(": ").into(),
+            status: None,
+            unreachable,
+            silence: None,
+        }))
+    }
+
+    /// A connection over which nothing came for so long, not even the answer to a ping.
+    pub(crate) fn silent(silence: Duration) -> Self {
+        let text = format_args!("the server answered no ping, and was silent for {silence:.1?}");
+        let mut inner = Self::new(ErrorKind::Timeout, text).into_inner();
+        inner.silence = Some(silence);
+        Self(Arc::new(inner))
+    }
+
+    /// How long nothing came over the connection before it was given up, if that is known.
+    pub(crate) fn silence(&self) -> Option<Duration> {
+        self.0.silence
     }
 
     /// The same error, with the request that it belongs to ("list pods in namespace web").

@@ -62,12 +62,17 @@ enum End {
 }
 
 impl End {
-    /// Nobody said that it is over; it may have been so for long.
-    fn is_silence(&self) -> bool {
+    /// Since when there was no watch. If nobody said that it is over, it may have been so since anything last came of it,
+    /// or of the connection, if that was asked now and then whether it is there.
+    fn since(&self, last_arrival: Instant) -> Instant {
+        let now = Instant::now();
         match self {
-            Self::TimedOut => true,
-            Self::Broken(error) => error.kind() == ErrorKind::Timeout,
-            Self::Closed | Self::Error(_) | Self::Unreadable(_) => false,
+            Self::TimedOut => last_arrival,
+            Self::Broken(error) if error.kind() == ErrorKind::Timeout => {
+                let heard = error.silence().and_then(|silence| now.checked_sub(silence));
+                heard.map_or(last_arrival, |heard| heard.max(last_arrival))
+            }
+            Self::Broken(_) | Self::Closed | Self::Error(_) | Self::Unreadable(_) => now,
         }
     }
 }
@@ -115,7 +120,7 @@ impl Reflector {
             watch.metrics.clone_from(&self.metrics);
             self.sees_again();
             let end = self.follow(&mut watch).await;
-            self.goes_blind(if end.is_silence() { watch.last_arrival } else { Instant::now() });
+            self.goes_blind(end.since(watch.last_arrival));
             watch.report(!matches!(end, End::Error(_) | End::Unreadable(_)) && watch.is_very_short());
             if watch.events > 0 {
                 self.last_warning = None;

@@ -8,6 +8,7 @@
 //! has hung up is found out when it is next needed, and a request of which nothing was sent goes to another one. A request
 //! that was sent never does, as that would be a retry which nobody sees.
 
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -216,7 +217,7 @@ impl http_body::Body for DrivenBody {
         if matches!(frame, Poll::Ready(None)) {
             this.give_back();
         }
-        frame.map(|frame| frame.map(|frame| frame.map_err(wire_error)))
+        frame.map(|frame| frame.map(|frame| frame.map_err(body_error)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -225,6 +226,16 @@ impl http_body::Body for DrivenBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A peer of which nothing came until the kernel gave it up has fallen silent. It has not hung up.
+fn body_error(error: hyper::Error) -> Error {
+    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let is_silence = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    match causes.filter_map(|cause| cause.downcast_ref()).any(is_silence) {
+        true => Error::transport(ErrorKind::Timeout, &error),
+        false => wire_error(error),
     }
 }
 

@@ -208,3 +208,101 @@ async fn a_frozen_http2_server_is_noticed_by_ping_within_45_seconds() {
     assert!(gap >= defaults::HTTP2_PING_INTERVAL + defaults::HTTP2_PING_TIMEOUT - SECOND, "{gap:?}");
     informer.stop().await;
 }
+
+/// A connection whose peer is gone: the kernel asks for it, and after 45 seconds without an answer gives up.
+struct KeptAlive {
+    pipe: DuplexStream,
+    gives_up: std::pin::Pin<Box<tokio::time::Sleep>>,
+}
+
+impl hyper_util::client::legacy::connect::Connection for KeptAlive {
+    fn connected(&self) -> hyper_util::client::legacy::connect::Connected {
+        hyper_util::client::legacy::connect::Connected::new()
+    }
+}
+
+impl tokio::io::AsyncRead for KeptAlive {
+    fn poll_read(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        let read = std::pin::Pin::new(&mut self.pipe).poll_read(cx, buf);
+        if read.is_ready() {
+            self.gives_up.as_mut().reset(tokio::time::Instant::now() + 45 * SECOND);
+            return read;
+        }
+        std::task::ready!(self.gives_up.as_mut().poll(cx));
+        std::task::Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl tokio::io::AsyncWrite for KeptAlive {
+    fn poll_write(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buf: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        std::pin::Pin::new(&mut self.pipe).poll_write(cx, buf)
+    }
+
+    fn poll_flush(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::pin::Pin::new(&mut self.pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::pin::Pin::new(&mut self.pipe).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_that_the_kernel_ends_is_told_as_long_as_it_was() {
+    let server = Server::answering([
+        list(5, &[]),
+        alive(&[event("ADDED", &pod("a", 6))]),
+        alive(&[event("ADDED", &pod("b", 7))]),
+    ]);
+    let (sender, connections) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(server.clone().serve_all(connections));
+    let connector = tower::service_fn(move |_: http::Uri| {
+        let (pipe, theirs) = tokio::io::duplex(64 << 10);
+        let sent = sender.send(theirs).map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        let gives_up = Box::pin(sleep(45 * SECOND));
+        async move { sent.map(|()| TokioIo::new(KeptAlive { pipe, gives_up })) }
+    });
+    let informer = start_over(connector, ClientOptions::default(), false);
+    informer.sees(&["a", "b"], 60 * SECOND).await;
+    assert_eq!(server.asked(), ["list 0", "watch 5", "watch 6"], "no list");
+    let gap = informer.status.get().last_gap.expect("nobody saw anything");
+    assert!(gap.lasted >= 44 * SECOND, "{gap:?}");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_of_a_server_that_answers_pings_is_not_blind() {
+    let line = |name: &str, version| format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", pod(name, version));
+    let list = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
+    let server = Server::answering([
+        vec![(Duration::ZERO, list.into()), (Duration::ZERO, Bytes::new())],
+        vec![(Duration::ZERO, line("a", 6).into())],
+        vec![(Duration::ZERO, line("new", 50).into())],
+    ]);
+    let (connector, connections) = network();
+    let freeze = [CancellationToken::new(), CancellationToken::new()];
+    tokio::spawn(freezing_http2(connections, server.clone(), freeze.clone()));
+    let informer = start_over(connector, ClientOptions { http2: true, ..ClientOptions::default() }, false);
+    informer.sees(&["a"], 2 * SECOND).await;
+    sleep(200 * SECOND).await;
+    freeze[0].cancel();
+    informer.sees(&["a", "new"], 120 * SECOND).await;
+    let gap = informer.status.get().last_gap.expect("nobody saw anything").lasted;
+    let most = 2 * defaults::HTTP2_PING_INTERVAL + defaults::HTTP2_PING_TIMEOUT + SECOND;
+    assert!(gap <= most, "{gap:?}");
+    informer.stop().await;
+}

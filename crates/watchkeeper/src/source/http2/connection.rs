@@ -118,10 +118,7 @@ impl Connection {
         let error = wire_error(error);
         let silence = self.heard.silence();
         if error.kind() == ErrorKind::Disconnected && silence >= self.ping_timeout {
-            return Error::new(
-                ErrorKind::Timeout,
-                format_args!("the server answered no ping, and was silent for {silence:.1?}"),
-            );
+            return Error::silent(silence);
         }
         error
     }
