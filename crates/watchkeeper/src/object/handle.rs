@@ -153,7 +153,7 @@ impl Object {
     /// How many bytes this object takes in memory now: its header, and its body as it is kept, packed or not.
     ///
     /// An estimate, which leaves out what is shared with other objects (the dictionary, which [`Packing`](crate::Packing)
-    /// tells, and labels), the place in the store, and what was decoded.
+    /// tells, labels, and the body that it is kept as a difference from), the place in the store, and what was decoded.
     pub fn memory(&self) -> usize {
         // Two counts of references stand before what an `Arc` points to.
         2 * size_of::<usize>() + size_of::<Inner>() + self.0.key.memory() + self.state().body.memory()

@@ -165,9 +165,13 @@ impl Spliced {
         })
     }
 
-    /// The same, if the base's body is at hand. What differs may take as much as packing would, or half of that if the base is kept
-    /// for this one alone.
+    /// The same, if the base's body is at hand. What differs may take as much as the packed base does, or half of that if the base
+    /// is kept for this one alone.
     pub(crate) fn onto_unpacked(base: &Base, body: &[u8], json: &[u8]) -> Option<Self> {
+        // One that was much larger would be kept whole for little.
+        if body.len() / 2 > json.len() {
+            return None;
+        }
         let (kind, room) = if base.is_shared { (SHARED, base.packed.size()) } else { (OWN, base.packed.size() / 2) };
         SPLICE.with_borrow_mut(|out| {
             out.clear();
@@ -276,5 +280,35 @@ mod tests {
         assert!(Packed::pack(&noise, None).is_none());
         assert!(Packed::pack(b"", None).is_none());
         assert!(Packed::pack(b"{}", None).is_none());
+    }
+
+    /// What is left of an object that was large must not keep all that it was.
+    #[test]
+    fn no_base_is_kept_that_is_much_larger_than_the_body() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut large, mut small) = (String::from("{"), String::from("{"));
+        for number in 0..2_000 {
+            let (kept, gone) =
+                (random.u128(..), std::iter::repeat_with(|| random.alphanumeric()).take(650).collect::<String>());
+            let kept = format!(r#""{number:08}":"{kept:032x}","#);
+            large += &kept;
+            large += &format!(r#""{gone}":0,"#);
+            small += &kept;
+        }
+        // Their ends are the same.
+        large += &"x".repeat(99);
+        small += &"x".repeat(99);
+        let packed = Packed::pack(large.as_bytes(), None).expect("smaller");
+        for is_shared in [false, true] {
+            let spliced = Spliced::onto(&Base { packed: packed.clone(), is_shared }, small.as_bytes());
+            let kept = spliced.map(|spliced| (spliced.size(), spliced.packed().size()));
+            assert_eq!(
+                kept,
+                None,
+                "of {} bytes, which take {} packed",
+                small.len(),
+                Packed::pack(small.as_bytes(), None).expect("smaller").size()
+            );
+        }
     }
 }

@@ -140,9 +140,11 @@ impl Packer {
     }
 
     pub(super) fn status(&self) -> Packing {
+        // What the task has not come to yet takes room. It says that it is busy before it gives room back: so room is looked at
+        // first.
+        let is_waited = self.0.room.available_permits() < self.0.room_bytes;
         let mut status = self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // What the task has not come to yet takes room.
-        status.busy |= self.0.room.available_permits() < self.0.room_bytes;
+        status.busy |= is_waited;
         status
     }
 
@@ -169,7 +171,13 @@ impl Packer {
             });
         }
         let untold = match &outbox.sender {
-            Some(sender) => sender.send(message).err().map(|error| error.0),
+            Some(sender) => {
+                // The task takes that back when it has nothing left to do and no message, which it looks for under the same lock.
+                let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
+                let untold = sender.send(message).err().map(|error| error.0);
+                status.busy |= untold.is_none();
+                untold
+            }
             None => Some(message),
         };
         if let Some(Message::Fresh(objects)) = untold {

@@ -2,11 +2,11 @@
 //!
 //! - A kind with under 1 MiB of bodies has no dictionary, and stays raw: what has come waits in `pending`.
 //! - The first dictionary is made of the first 4 MiB of bodies, or of what there is (but 1 MiB) when the first list ends.
-//! - An object that is much like one that was packed before, of the same namespace and with the same labels, is kept as what
-//!   differs from that: it takes a fraction of the time, and less memory.
+//! - An object that is much like one that was packed before, of the same namespace and with a name of the same stem, is kept as
+//!   what differs from that: it takes a fraction of the time, and less memory.
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
-//! - When the last 1,000 objects packed to 1.5 times the size that the dictionary was made with, another is tried: a new
+//! - When the last 1,000 objects that were like no other packed to 1.5 times the size that the dictionary was made with, another is tried: a new
 //!   template has been rolled out, say. It is made of the last objects and of those in the store, half and half.
 //! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
 //!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::dictionary::{self, Better};
 use super::models::{Models, Repacked};
@@ -61,7 +61,6 @@ pub(super) struct Task {
     /// When to look after the old dictionary, or for a better one.
     look_at: Option<Instant>,
     wait: Duration,
-    busy: bool,
 }
 
 /// The objects that were packed last, with their sizes.
@@ -79,6 +78,8 @@ enum Sample {
 
 /// As many objects that have come together are packed on a thread of their own.
 const ASIDE: usize = 32;
+/// How long they wait for such a thread.
+const ASIDE_WAIT: Duration = Duration::from_millis(10);
 /// Objects of the store that are looked at between two looks at the messages.
 const PASS_SLICE: usize = 16;
 /// What a try looks at, at most: bytes of bodies, and objects.
@@ -113,7 +114,6 @@ impl Task {
             repacked: Repacked::default(),
             look_at: None,
             wait: REPACK_WAIT,
-            busy: false,
         }
     }
 
@@ -144,10 +144,10 @@ impl Task {
                 }
             };
             if objects.len() >= ASIDE {
-                self = match spawn_blocking(move || self.take_all(objects)).await {
-                    Ok(task) => task,
-                    // The runtime is shutting down.
-                    Err(_) => return,
+                self = match self.take_aside(objects).await {
+                    Some(task) => task,
+                    // The runtime is shutting down, or the store panicked.
+                    None => return,
                 };
             } else {
                 for fresh in objects {
@@ -159,6 +159,26 @@ impl Task {
         }
     }
 
+    /// Takes in many objects on a thread for what blocks, if one is free soon. All of them may be taken by those who wait for
+    /// these very objects.
+    async fn take_aside(self, objects: Vec<Fresh>) -> Option<Self> {
+        let work = Arc::new(Mutex::new(Some((self, objects))));
+        let take =
+            |work: &Mutex<Option<(Self, Vec<Fresh>)>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let theirs = work.clone();
+        let mut aside = spawn_blocking(move || take(&theirs).map(|(task, objects)| task.take_all(objects)));
+        if let Ok(taken) = timeout(ASIDE_WAIT, &mut aside).await {
+            return taken.ok().flatten();
+        }
+        match take(&work) {
+            Some((task, objects)) => {
+                aside.abort();
+                Some(task.take_all(objects))
+            }
+            None => aside.await.ok().flatten(),
+        }
+    }
+
     /// Takes in many objects, on a thread of its own: whoever brings them so fast keeps a thread of the runtime busy, and woken
     /// from there this task would mostly run on that very thread, by turns.
     fn take_all(mut self, objects: Vec<Fresh>) -> Self {
@@ -167,11 +187,9 @@ impl Task {
     }
 
     /// Says whether there is something to be done even if nothing more comes.
-    fn note_plans(&mut self) {
-        let busy = self.trying.is_some() || self.pass.is_some() || self.look_at.is_some();
-        if std::mem::replace(&mut self.busy, busy) != busy {
-            self.count(|status| status.busy = busy);
-        }
+    fn note_plans(&self) {
+        let has_plans = self.trying.is_some() || self.pass.is_some() || self.look_at.is_some();
+        self.count(|status| status.busy = has_plans || !self.messages.is_empty());
     }
 
     fn fresh(&mut self, Fresh { object, permit, base }: Fresh) {
@@ -401,6 +419,13 @@ impl Task {
             status.dictionaries = in_use.len();
             status.dictionary_bytes = in_use.iter().map(|dictionary| dictionary.memory()).sum();
         });
+    }
+}
+
+/// Nobody is there any more who would do what is left.
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.count(|status| status.busy = false);
     }
 }
 

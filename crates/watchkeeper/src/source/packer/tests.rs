@@ -330,6 +330,38 @@ async fn a_packer_is_busy_while_something_waits_or_a_dictionary_is_looked_for() 
     assert_eq!(packer.status(), done);
 }
 
+#[test]
+fn a_packer_whose_task_has_ended_with_its_runtime_is_not_busy() {
+    let store = Store::new();
+    let packer = Packer::new(MAX_RAW_BYTES, known(&store));
+    let runtime =
+        || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime().block_on(async {
+        admit(&packer, &store, &PODS, 0..700).await;
+        packer.list_ended();
+        until("a dictionary is to be tried", || packer.0.status.lock().expect("not poisoned").busy).await;
+    });
+    assert!(!packer.status().busy, "nobody is there who would do anything");
+    runtime().block_on(async {
+        admit(&packer, &store, &PODS, 700..710).await;
+        sleep(Duration::from_secs(3600)).await;
+        assert!(!packer.status().busy, "nor has the next one anything to do");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_packer_is_busy_that_has_not_yet_heard_that_a_list_has_ended() {
+    let store = Store::new();
+    let packer = Packer::new(MAX_RAW_BYTES, known(&store));
+    admit(&packer, &store, &PODS, 0..300).await;
+    drained(&packer).await;
+    assert!(!packer.status().busy, "they wait for more, and nothing is to be done: {:?}", packer.status());
+    packer.list_ended();
+    assert!(packer.status().busy, "a dictionary is to be made of them");
+    until("all is done", || !packer.status().busy).await;
+    assert_eq!(packer.status().packed, 300);
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_a_rollout_there_is_a_new_dictionary_and_soon_nothing_of_the_old_one() {
     let (store, packer) = settled(700).await;
@@ -619,12 +651,21 @@ async fn every_body_is_exact_at_every_moment() {
             })
         })
         .collect();
+    let mut were_like_another = 0;
     for step in 0..3500 {
         let rollout = if step / 1200 % 2 == 0 { &PODS } else { &OTHERS };
         let json = if random.u8(..) == 0 { hostile(&mut random, step) } else { rollout.pod(random.usize(..800)) };
+        // Its states are not the same: some differ in little, some in more.
+        let noise = noise(step as u64, random.usize(..300));
+        let json = json.replacen("\"phase\":\"Running\"", &format!("\"phase\":\"{noise}\""), 1);
         let object = Object::from_json(json.clone()).expect("an object");
-        packer.admit(&object, None).await;
-        packer.flush();
+        let last = store.get_by_key(object.key());
+        were_like_another += usize::from(last.as_ref().and_then(Object::base).is_some_and(|base| base.is_shared));
+        packer.admit(&object, last.as_ref()).await;
+        // At some times many come together.
+        if step % 600 < 300 || random.u8(..) == 0 {
+            packer.flush();
+        }
         assert_eq!(object.json().expect("a body"), json, "seed {seed}");
         store.put(object.clone());
         {
@@ -652,6 +693,7 @@ async fn every_body_is_exact_at_every_moment() {
     for (object, json) in expected.lock().expect("not poisoned").values() {
         assert_eq!(object.json().expect("a body"), **json, "seed {seed}");
     }
+    assert!(were_like_another > 0, "seed {seed}");
 }
 
 /// An object that nobody would write.
@@ -692,4 +734,67 @@ fn outside_of_a_runtime_nothing_is_packed_and_nothing_breaks() {
     let another = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     another.block_on(packer.admit(&object, None));
     packer.flush();
+}
+
+fn like(stem: usize, number: usize, version: usize, common: &str, own: &str) -> Object {
+    object(format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"t{stem}x-{number}","namespace":"shop","uid":"{stem:08x}-{number:08x}","resourceVersion":"{version}"}},"data":{{"common":"{common}","own":"{own}"}}}}"#
+    ))
+}
+
+/// Old pods change while new ones, of another template with the same name, come.
+#[tokio::test(start_paused = true)]
+async fn in_a_rollout_new_ones_are_like_each_other() {
+    let (store, packer) = settled(1500).await;
+    let (old, new) = (noise(1, 3000), noise(2, 3000));
+    let mut fresh = Vec::new();
+    for number in 0..100 {
+        let object = like(1, number, 1, &old, "");
+        packer.admit(&object, None).await;
+        packer.flush();
+        store.put(object);
+    }
+    drained(&packer).await;
+    for number in 0..100 {
+        let last = store.get_by_key(&ObjectKey::namespaced("shop", format!("t1x-{number}"))).expect("kept");
+        let changed = like(1, number, 2, &old, "deleting");
+        packer.admit(&changed, Some(&last)).await;
+        store.put(changed);
+        let object = like(1, number + 1000, 1, &new, "");
+        packer.admit(&object, None).await;
+        packer.flush();
+        store.put(object.clone());
+        fresh.push(object);
+    }
+    drained(&packer).await;
+    let shared = fresh.iter().filter(|object| object.base().is_some_and(|base| base.is_shared)).count();
+    assert!(shared > 90, "{shared} of 100");
+}
+
+/// All threads for what blocks are taken, by somebody who waits for the objects.
+#[test]
+fn objects_are_packed_though_no_thread_for_what_blocks_is_free() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || told.recv());
+    let store = Store::new();
+    let packer = Packer::new(MAX_RAW_BYTES, known(&store));
+    let all = runtime.block_on(async {
+        timeout(Duration::from_secs(20), async {
+            for number in 0..1500 {
+                let pod = object(PODS.pod(number));
+                packer.admit(&pod, None).await;
+                store.put(pod);
+            }
+        })
+        .await
+    });
+    let count = store.objects().len();
+    drop(tell);
+    assert!(all.is_ok(), "reading stopped after {count} objects");
 }
