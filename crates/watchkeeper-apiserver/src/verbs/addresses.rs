@@ -132,8 +132,10 @@ fn drop_unneeded(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
     };
     let is_lost = |spec: &Map<String, Value>, types: &[&str]| is(old, types) && !is(spec, types);
     const OUTSIDE: [&str; 2] = ["NodePort", "LoadBalancer"];
-    let node_ports = |spec: &Map<String, Value>| ports(spec).map(|port| number(port, "nodePort")).collect::<Vec<_>>();
-    if is_lost(spec, &OUTSIDE) && node_ports(old) == node_ports(spec) {
+    let node_ports =
+        |spec: &Map<String, Value>| ports(spec).map(|port| number(port, "nodePort")).collect::<BTreeSet<_>>();
+    // Ports may come and go with the type, but none of the nodes may be new; 0 is none.
+    if is_lost(spec, &OUTSIDE) && node_ports(spec).difference(&node_ports(old)).all(|port| *port == 0) {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             port.as_object_mut().map(|port| port.remove("nodePort"));
         }
@@ -144,8 +146,12 @@ fn drop_unneeded(old: &Map<String, Value>, spec: &mut Map<String, Value>) {
         ("allocateLoadBalancerNodePorts", &["LoadBalancer"]),
         ("loadBalancerClass", &["LoadBalancer"]),
     ];
+    let is_reached = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|addresses| !addresses.is_empty())
+        && is(spec, &["ClusterIP"]);
     for (field, types) in fields {
-        if is_lost(spec, types) && old.get(field) == spec.get(field) {
+        // What is reached by addresses from outside still has a policy for that.
+        let is_used = field == "externalTrafficPolicy" && is_reached;
+        if is_lost(spec, types) && !is_used && old.get(field) == spec.get(field) {
             spec.remove(field);
         }
     }

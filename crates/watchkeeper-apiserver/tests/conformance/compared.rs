@@ -327,3 +327,58 @@ async fn questions_show_who_asked_them() {
     let answered = server.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review).await.ok();
     assert_eq!(answered["metadata"]["managedFields"][0]["operation"], "Update");
 }
+
+#[tokio::test(start_paused = true)]
+async fn where_a_pod_may_go_can_be_told_more_of_while_it_waits_at_its_gates() {
+    let server = server();
+    let mut spec = one_container();
+    spec["schedulingGates"] = json!([{"name": "a"}]);
+    spec["nodeSelector"] = json!({"x": "y"});
+    server.post(PODS, pod(spec)).await.ok();
+    let path = format!("{PODS}/p");
+    let text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    assert_refused(&server.merge(&path, json!({"spec": {"nodeSelector": {"x": "z"}}})).await, 422, text);
+    // With the last gate, too.
+    let patch = json!({"spec": {"schedulingGates": null, "nodeSelector": {"n": "1"}}});
+    assert_eq!(server.merge(&path, patch).await.ok()["spec"]["nodeSelector"], json!({"x": "y", "n": "1"}));
+    let text = "(allow it to be set to 1 if it was previously negative)";
+    assert_refused(&server.merge(&path, json!({"spec": {"nodeSelector": {"m": "1"}}})).await, 422, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_in_a_pod_is_looked_at_as_in_a_new_one() {
+    let server = server();
+    server.post(PODS, pod(one_container())).await.ok();
+    let patch = json!({"spec": {"containers": [{"name": "c", "image": " i:2 "}]}});
+    let text = "Invalid value: \" i:2 \": must not have leading or trailing whitespace";
+    assert_refused(&server.merge(&format!("{PODS}/p"), patch).await, 422, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_with_very_many_gates_and_tolerations_changes_in_no_time() {
+    let server = server();
+    let mut spec = one_container();
+    spec["schedulingGates"] = (0..4000).map(|i| json!({"name": format!("g{i}")})).collect();
+    spec["tolerations"] = (0..4000).map(|i| json!({"key": format!("k{i}"), "operator": "Exists"})).collect();
+    server.post(PODS, pod(spec)).await.ok();
+    let began = std::time::Instant::now();
+    server.merge(&format!("{PODS}/p"), json!({"spec": {"activeDeadlineSeconds": 5}})).await.ok();
+    assert!(began.elapsed() < seconds(20), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_may_go_together_with_the_type_of_a_service() {
+    let server = server();
+    let ports = json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}]);
+    let service = json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
+    let mut service = server.post(SERVICES, service).await.ok();
+    service["spec"]["type"] = json!("ClusterIP");
+    service["spec"]["ports"].as_array_mut().expect("ports").remove(1);
+    let changed = server.replace(&format!("{SERVICES}/s"), service).await.ok();
+    assert_eq!(changed["spec"]["ports"], json!([{"name": "a", "port": 1, "protocol": "TCP", "targetPort": 1}]));
+    // What is reached by addresses from outside keeps a policy for that.
+    let spec = json!({"type": "NodePort", "externalIPs": ["1.2.3.4"], "ports": [{"port": 1}]});
+    server.post(SERVICES, json!({"metadata": {"name": "t"}, "spec": spec})).await.ok();
+    let changed = server.merge(&format!("{SERVICES}/t"), json!({"spec": {"type": "ClusterIP"}})).await.ok();
+    assert_eq!(changed["spec"]["externalTrafficPolicy"], "Cluster");
+}

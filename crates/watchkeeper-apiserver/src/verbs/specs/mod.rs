@@ -49,10 +49,10 @@ const CHECKS: &[(&str, &str, Check)] = &[
 pub(super) fn faults(kind: &Kind, old: Option<&Document>, next: &Document) -> Vec<Cause> {
     let mut causes = Causes::default();
     let check = CHECKS.iter().find(|(group, plural, _)| *group == kind.group && *plural == kind.plural);
-    // Of a pod and a claim hardly anything may change.
+    // Of a claim hardly anything may change.
     let is_due = match old {
         None => true,
-        Some(old) => !matches!(kind.plural.as_str(), "pods" | "persistentvolumeclaims") && !is_same(old, next),
+        Some(old) => kind.plural != "persistentvolumeclaims" && !is_same(old, next),
     };
     // What may not change comes first where the rest follows from it.
     let is_first = kind.group.is_empty() && kind.plural == "secrets";

@@ -2,7 +2,9 @@
 //!
 //! Counterpart: `ValidatePodUpdate` in `k8s.io/kubernetes/pkg/apis/core/validation`. It shows both specs; this does not.
 
-use serde_json::Value;
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
 
 use super::{Causes, list, text};
 
@@ -21,53 +23,78 @@ pub(super) fn check(old: &Value, next: &Value, causes: &mut Causes) {
             return;
         }
     }
-    deadline(old.get("activeDeadlineSeconds"), next.get("activeDeadlineSeconds"), causes);
-    let gates = |spec: &Value| list(spec, "schedulingGates").to_vec();
-    if let Some(new) = gates(next).iter().find(|gate| !gates(old).contains(gate)) {
-        let text = format!("only deletion is allowed, but found new scheduling gate '{}'", text(new, "name"));
-        causes.forbidden("spec.schedulingGates", &text);
+    if !deadline(old.get("activeDeadlineSeconds"), next.get("activeDeadlineSeconds"), causes) {
+        return;
     }
-    if list(old, "tolerations").iter().any(|known| !list(next, "tolerations").iter().any(|new| is_kept(known, new))) {
+    // There may be very many of both.
+    let kept: HashSet<[&str; 4]> = list(next, "tolerations").iter().map(toleration).collect();
+    if !list(old, "tolerations").iter().all(|known| kept.contains(&toleration(known))) {
         let text = "existing toleration can not be modified except its tolerationSeconds";
         causes.forbidden("spec.tolerations", text);
     }
-    if free(old, next) != free(next, next) {
+    let known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    let mut gates = list(next, "schedulingGates").iter().map(|gate| text(gate, "name"));
+    if let Some(new) = gates.find(|gate| !known.contains(gate)) {
+        let text = format!("only deletion is allowed, but found new scheduling gate '{new}'");
+        causes.forbidden("spec.schedulingGates", &text);
+    }
+    // A pod that waited at its gates may have been told more of where it may go.
+    let is_gated = !list(old, "schedulingGates").is_empty();
+    if is_gated && !keeps(&old["nodeSelector"], &next["nodeSelector"]) {
+        let text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        causes.invalid("spec.nodeSelector", &next["nodeSelector"], text);
+    }
+    if free(old, is_gated) != free(next, is_gated) {
         causes.forbidden("spec", FIXED);
     }
 }
 
-/// A deadline may come, and may come closer.
-fn deadline(old: Option<&Value>, next: Option<&Value>, causes: &mut Causes) {
+/// A deadline may come, and may come closer. If it does not, nothing else is looked at.
+fn deadline(old: Option<&Value>, next: Option<&Value>, causes: &mut Causes) -> bool {
     const FIELD: &str = "spec.activeDeadlineSeconds";
     let seconds = |value: Option<&Value>| value.and_then(Value::as_i64);
     match (seconds(old), seconds(next)) {
         (_, Some(next)) if !(0..=i64::from(i32::MAX)).contains(&next) => {
             causes.invalid(FIELD, next, "must be between 0 and 2147483647, inclusive");
+            return false;
         }
         (Some(old), Some(next)) if old < next => {
             causes.invalid(FIELD, next, "must be less than or equal to previous value");
+            return false;
         }
         (Some(_), None) => causes.invalid(FIELD, "null", "must not update from a positive integer to nil value"),
         _ => {}
     }
+    true
 }
 
-/// Whether a toleration is the same but for its time.
-fn is_kept(known: &Value, new: &Value) -> bool {
-    ["key", "operator", "value", "effect"].iter().all(|field| known.get(field) == new.get(field))
+/// What of a toleration stays: all but its time.
+fn toleration(toleration: &Value) -> [&str; 4] {
+    ["key", "operator", "value", "effect"].map(|field| text(toleration, field))
 }
 
-/// A spec without what may change. What may change only while a pod waits at its gates is that of `next`.
-fn free(spec: &Value, next: &Value) -> Value {
+/// Whether labels are still there as they were.
+fn keeps(old: &Value, next: &Value) -> bool {
+    let empty = Map::new();
+    let mut old = old.as_object().unwrap_or(&empty).iter();
+    old.all(|(key, value)| next.get(key) == Some(value))
+}
+
+/// A spec without what may change. Where a pod may go may change only while it waits at its gates.
+fn free(spec: &Value, is_gated: bool) -> Value {
     let mut spec = spec.clone();
-    let is_gated = !list(next, "schedulingGates").is_empty();
     let Some(fields) = spec.as_object_mut() else { return spec };
     for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
         fields.remove(field);
     }
     if is_gated {
         fields.remove("nodeSelector");
-        fields.remove("affinity");
+        if let Some(Value::Object(affinity)) = fields.get_mut("affinity") {
+            affinity.remove("nodeAffinity");
+            if affinity.is_empty() {
+                fields.remove("affinity");
+            }
+        }
     }
     // A negative time may become one second.
     if fields.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
