@@ -22,9 +22,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use futures::StreamExt as _;
 use watchkeeper_apiserver::{AccessRules, ApiServer, Controllers, ListenOptions, Listening};
-use watchkeeper_e2e::{Arguments, Cluster, Failure, Programs, Report, Settings, User};
+use watchkeeper_e2e::{Arguments, Cluster, Failure, Programs, Report, Settings, User, unless_interrupted};
 
-use crate::known::Known;
+use crate::known::{Known, fingerprint};
 use crate::story::{Step, Story};
 use crate::wire::Server;
 
@@ -39,9 +39,13 @@ const FLAGS: [&str; 2] = [
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    unless_interrupted(suite()).await
+}
+
+async fn suite() -> ExitCode {
     let arguments = Arguments::read();
     let report = Report::new("answers", &["requests", "differences"]);
-    let programs = match Programs::find() {
+    let programs = match Programs::find_servers() {
         Ok(programs) => programs,
         Err(not_here) => return report.skip(&not_here),
     };
@@ -88,11 +92,12 @@ async fn compare(programs: &Programs, arguments: &Arguments, mut report: Report)
         let (found, outcome) = match result {
             Err(failure) => (0, Err(format!("{failure:#}"))),
             Ok(found) => {
-                let (listed, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|(id, _)| known.reason(id).is_some());
+                let (listed, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|(id, text)| known.has(id, text));
                 let number = listed.len() + new.len();
                 differences += number;
                 allowed += listed.len();
-                let texts: Vec<String> = new.iter().map(|(id, text)| format!("{id}\n{text}")).collect();
+                let texts: Vec<String> =
+                    new.iter().map(|(id, text)| format!("{} {id}\n{text}", fingerprint(text))).collect();
                 differing.extend(listed.into_iter().map(|(id, _)| id));
                 let outcome = if texts.is_empty() { Ok(()) } else { Err(texts.join("\n")) };
                 (number, outcome)

@@ -23,7 +23,19 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\dT\d\d:\d\
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\d+[dhms])+$"));
 /// The places of texts in which versions stand.
 static VERSIONS: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(too old resource version: |Too large resource version: |current: |\(|object meta: |requested )(\d+)\b")
+    let before = [
+        "too old resource version: V ",
+        "too old resource version: ",
+        "Too large resource version: ",
+        "current: ",
+        "precondition ",
+        "record ",
+        "object meta: ",
+        "requested ",
+        // In an object that is quoted.
+        r#"resourceVersion\\*":\\*""#,
+    ];
+    regex(&format!(r"({})(\(?)(\d+)\b", before.join("|")))
 });
 
 fn regex(pattern: &str) -> Regex {
@@ -39,8 +51,14 @@ pub(crate) struct Seen {
     uids: BTreeMap<String, String>,
     /// Names and addresses that the server made up.
     made_up: BTreeMap<String, String>,
+    /// Ports that the server made up.
+    ports: BTreeMap<u64, String>,
     /// What names begin with that the server is to make up.
     prefixes: Vec<String>,
+    /// All that was sent: addresses and ports in it are not made up.
+    sent: String,
+    /// The very version that the request asks for, if it does.
+    asked: Option<u64>,
     /// The step whose answer is looked at, and how many new uids it had so far.
     step: (usize, usize),
 }
@@ -51,8 +69,30 @@ impl Seen {
         Self { host: host.to_owned(), ..Self::default() }
     }
 
+    /// Looks at what is asked: a page is of its token's version, and what matches exactly is of that which it names.
+    pub(crate) fn asks(&mut self, path: &str) {
+        let parameters: BTreeMap<&str, &str> = path
+            .split_once('?')
+            .into_iter()
+            .flat_map(|(_, query)| query.split('&'))
+            .filter_map(|p| p.split_once('='))
+            .collect();
+        let parameter = |name: &str| parameters.get(name).copied().unwrap_or_default();
+        let is_exact = match parameter("resourceVersionMatch") {
+            "" => !matches!(parameter("limit"), "" | "0"),
+            other => other == "Exact",
+        };
+        let of_token = || {
+            let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parameter("continue")).ok()?).ok()?;
+            token.get("rv")?.as_u64()
+        };
+        let named = || parameter("resourceVersion").parse().ok().filter(|version| *version > 0 && is_exact);
+        self.asked = if parameter("watch").is_empty() { of_token().or_else(named) } else { None };
+    }
+
     /// Looks at what is sent: names may be asked for.
     pub(crate) fn sent(&mut self, body: &str) {
+        self.sent += body;
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let prefix = body.pointer("/metadata/generateName").and_then(Value::as_str).unwrap_or_default();
         if !prefix.is_empty() {
@@ -63,6 +103,7 @@ impl Seen {
     /// An answer to the step with this number, as text.
     pub(crate) fn normalised(&mut self, step: usize, answer: &Answer) -> String {
         self.step = (step, 0);
+        let asked = self.asked.take();
         let mut text = format!("{}\n", answer.status);
         let mut headers: Vec<String> =
             answer.headers.iter().filter_map(|(name, value)| self.header(&name.to_lowercase(), value)).collect();
@@ -77,6 +118,7 @@ impl Seen {
                 Ok(document) if is_bookmark(&document) => {}
                 Ok(document) => {
                     self.learn(step, &document);
+                    self.asked = asked;
                     write(&mut text, &self.masked(document, "", false), 0);
                     text.push('\n');
                 }
@@ -86,6 +128,7 @@ impl Seen {
                 }
             }
         }
+        self.asked = None;
         if !answer.end.is_empty() {
             text += answer.end;
             text.push('\n');
@@ -131,6 +174,9 @@ impl Seen {
 
     /// Up to which version of the story this one reaches.
     fn reaches(&self, version: u64) -> String {
+        if self.asked == Some(version) {
+            return "the one asked for".to_owned();
+        }
         self.versions.range(..=version).next_back().map_or(">=v0".to_owned(), |(_, name)| format!(">={name}"))
     }
 
@@ -145,7 +191,7 @@ impl Seen {
                 }
                 values.into()
             }
-            Value::Number(_) if matches!(key, "nodePort" | "healthCheckNodePort") => "N".into(),
+            Value::Number(number) if matches!(key, "nodePort" | "healthCheckNodePort") => self.port(number),
             Value::String(text) => self.masked_text(text, key, of_collection).into(),
             other => other,
         }
@@ -176,13 +222,24 @@ impl Seen {
             }
             ("continue", _) if !text.is_empty() => self.token(&text).unwrap_or(text),
             ("clusterIP" | "clusterIPs", _) if !matches!(text.as_str(), "" | "None") => {
-                self.made_up.insert(text, "A".to_owned());
-                "A".to_owned()
+                if self.sent.contains(&text) && !self.made_up.contains_key(&text) {
+                    return text;
+                }
+                let next = format!("A{}", self.made_up.len() + 1);
+                self.made_up.entry(text).or_insert(next).clone()
             }
             ("cells", _) if AGE.is_match(&text) => "AGE".to_owned(),
             // Names of random letters, which hashes of specs have too, are no uids: all else is text.
             _ => self.words(&text),
         }
+    }
+
+    /// A port of the nodes: the same one has the same name again.
+    fn port(&mut self, number: serde_json::Number) -> Value {
+        let is_asked = |port: &u64| self.sent.contains(&port.to_string()) && !self.ports.contains_key(port);
+        let Some(port) = number.as_u64().filter(|port| *port > 0 && !is_asked(port)) else { return number.into() };
+        let next = format!("N{}", self.ports.len() + 1);
+        self.ports.entry(port).or_insert(next).clone().into()
     }
 
     /// A continue token with its version by name.
@@ -217,7 +274,9 @@ impl Seen {
             // Whether there are parts of seconds is part of the form.
             if found.get(1).is_some() { "Tm" } else { "T" }
         });
-        VERSIONS.replace_all(&text, "${1}V").into_owned()
+        // One of them stands behind another.
+        let text = VERSIONS.replace_all(&text, "${1}${2}V");
+        VERSIONS.replace_all(&text, "${1}${2}V").into_owned()
     }
 }
 
@@ -379,6 +438,64 @@ mod tests {
         );
         let text = Seen::default().normalised(1, &answer(&list));
         assert!(text.contains(r#"\"rv\":\">=v1\""#) && text.contains("start"), "{text}");
+    }
+
+    #[test]
+    fn a_page_of_another_version_than_the_first_is_told() {
+        let page = |version: u64| {
+            let mut seen = Seen::default();
+            let token = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":70,"start":"a\u0000"}"#);
+            let first = format!(
+                r#"{{"metadata": {{"continue": "{token}", "resourceVersion": "70"}}, "items": [{}]}}"#,
+                object("a", 60)
+            );
+            seen.asks("/api/v1/configmaps?limit=1");
+            let first = seen.normalised(1, &answer(&first));
+            seen.asks(&format!("/api/v1/configmaps?limit=1&continue={token}"));
+            let second =
+                format!(r#"{{"metadata": {{"resourceVersion": "{version}"}}, "items": [{}]}}"#, object("b", 61));
+            first + &seen.normalised(2, &answer(&second))
+        };
+        assert_ne!(page(70), page(75));
+    }
+
+    #[test]
+    fn another_version_than_the_one_asked_for_is_told() {
+        let list = |version: u64| {
+            let mut seen = Seen::default();
+            seen.normalised(1, &answer(&object("a", 60)));
+            seen.asks("/api/v1/configmaps?resourceVersion=60&resourceVersionMatch=Exact");
+            let list = format!(r#"{{"metadata": {{"resourceVersion": "{version}"}}, "items": [{}]}}"#, object("a", 60));
+            seen.normalised(2, &answer(&list))
+        };
+        assert_ne!(list(60), list(75));
+    }
+
+    #[test]
+    fn an_address_or_a_port_that_changes_is_told() {
+        let service = |address: &str, port: u32| {
+            answer(&format!(r#"{{"spec": {{"clusterIP": "{address}", "ports": [{{"nodePort": {port}}}]}}}}"#))
+        };
+        let story = |address: &str, port: u32| {
+            let mut seen = Seen::default();
+            seen.normalised(1, &service("10.0.0.7", 30_001)) + &seen.normalised(2, &service(address, port))
+        };
+        assert_eq!(story("10.0.0.7", 30_001).matches("N1").count(), 2);
+        assert_ne!(story("10.0.0.7", 30_001), story("10.0.0.8", 30_001));
+        assert_ne!(story("10.0.0.7", 30_001), story("10.0.0.7", 30_002));
+        // What a client asks for it must get.
+        let mut seen = Seen::default();
+        seen.sent(r#"{"spec": {"ports": [{"nodePort": 30080}]}}"#);
+        assert!(seen.normalised(1, &service("10.0.0.7", 30_080)).contains("nodePort: 30080"));
+    }
+
+    #[test]
+    fn numbers_in_brackets_that_are_no_versions_stay() {
+        let text = |number: u32| {
+            let body = format!(r#"{{"message": "the integer value of priority ({number}) must not be provided"}}"#);
+            Seen::default().normalised(1, &answer(&body))
+        };
+        assert_ne!(text(5), text(6));
     }
 
     #[test]

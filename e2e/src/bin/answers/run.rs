@@ -91,6 +91,7 @@ impl Telling<'_> {
             return Ok(());
         }
         let answer = self.server.ask(&request).await?;
+        self.seen.asks(&request.path);
         self.answers.push(self.seen.normalised(number, &answer));
         self.capture(ask, &answer)
     }
