@@ -27,6 +27,7 @@ func main() {
 	controllers := flag.Bool("controllers", true, "dependents are collected, and deleted namespaces emptied")
 	contentType := flag.String("content-type", "", "how bodies are written: client-go's choice, or application/json")
 	only := flag.String("only", "", "run only the checks whose name contains this")
+	mirrored := flag.String("mirror", "", "keep informers of this namespace until the standard input ends, and compare them then")
 	verbose := flag.Bool("verbose", false, "show what client-go logs")
 	flag.Parse()
 	if !*verbose {
@@ -45,6 +46,12 @@ func main() {
 	// A test may ask as often as it likes.
 	config.QPS = -1
 
+	if *mirrored != "" {
+		if !mirror(config, *mirrored) {
+			os.Exit(1)
+		}
+		return
+	}
 	chosen := slices.DeleteFunc(slices.Clone(checks), func(check check) bool { return !strings.Contains(check.name, *only) })
 	if !run(context.Background(), config, *controllers, chosen) {
 		os.Exit(1)

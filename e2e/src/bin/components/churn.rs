@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watchkeeper_e2e::Failure;
@@ -45,16 +45,18 @@ pub(super) async fn run(stage: &Stage, time: Duration) -> Result<String, Failure
     Ok(format!("{} s: {told}; {changes} changes of a Deployment", time.as_secs()))
 }
 
-/// A controller of kube-rs, and the checks of client-go again and again.
+/// A controller of kube-rs and informers of client-go, which see the same; and the checks of client-go again and again.
 pub(super) async fn clients(stage: &Stage, time: Duration) -> Result<String, Failure> {
     let client = stage.client();
     let namespace = namespace(&client, "clients").await?;
     let program = build(stage.folder()).await?;
+    let mirror = Mirror::start(stage, &program, &namespace)?;
     let end = Instant::now() + time;
-    let (told, passed) = tokio::join!(operated(&client, &namespace, end), client_go(stage, program, end));
+    let (told, passed) = tokio::join!(operated(&client, &namespace, end), client_go(stage, &program, end));
     let (told, passed) = (told?, passed.context("client-go")?);
+    let mirrored = mirror.end().await.context("client-go's informers")?;
     no_namespace_stays(&client).await?;
-    Ok(format!("{} s: {passed}; {told}", time.as_secs()))
+    Ok(format!("{} s: {passed}, and its informers ended equal to the server ({mirrored}); {told}", time.as_secs()))
 }
 
 /// A controller of kube-rs under writers, and whether all is right at the end.
@@ -170,25 +172,43 @@ async fn no_namespace_stays(client: &Client) -> Result<(), Failure> {
     .await
 }
 
+/// The program of client-go's checks, on the stage's server.
+fn command(stage: &Stage, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg(format!("--kubeconfig={}", stage.kubeconfig().display())).kill_on_drop(true);
+    command
+}
+
+/// Informers of client-go that run for as long as all else does, and compare themselves with the server at the end.
+struct Mirror(Child);
+
+impl Mirror {
+    fn start(stage: &Stage, program: &Path, namespace: &str) -> Result<Self, Failure> {
+        let mut command = command(stage, program);
+        command.arg(format!("--mirror={namespace}")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Ok(Self(command.spawn()?))
+    }
+
+    /// What they say of themselves when nothing more changes.
+    async fn end(mut self) -> Result<String, Failure> {
+        // It waits for the end of its input.
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output().await?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "{said}");
+        let told: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ok mirror of ")).collect();
+        ensure!(told.len() == 2, "two kinds were mirrored, but it says: {said}");
+        Ok(told.join("; "))
+    }
+}
+
 /// Runs client-go's checks again and again.
-async fn client_go(stage: &Stage, program: Result<PathBuf, String>, end: Instant) -> Result<String, Failure> {
-    let program = match program {
-        Ok(program) => program,
-        Err(why) => {
-            tokio::time::sleep_until(end).await;
-            return Ok(format!("client-go was left out ({why})"));
-        }
-    };
+async fn client_go(stage: &Stage, program: &Path, end: Instant) -> Result<String, Failure> {
     let (mut runs, mut checks) = (0, 0);
     while Instant::now() < end {
         let content_type = ["", "application/json"][runs % 2];
-        let output = Command::new(&program)
-            .arg(format!("--kubeconfig={}", stage.kubeconfig().display()))
-            .arg(format!("--content-type={content_type}"))
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
+        let output =
+            command(stage, program).arg(format!("--content-type={content_type}")).stdin(Stdio::null()).output().await?;
         let said = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("FAILED")).collect();
@@ -200,8 +220,8 @@ async fn client_go(stage: &Stage, program: Result<PathBuf, String>, end: Instant
     Ok(format!("client-go passed {checks} checks in {runs} runs"))
 }
 
-/// The program with the checks, or why this machine cannot make it.
-async fn build(folder: &Path) -> Result<Result<PathBuf, String>, Failure> {
+/// The program with the checks.
+async fn build(folder: &Path) -> Result<PathBuf, Failure> {
     let module = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/client-go"));
     let program = folder.join(format!("client-go{}", std::env::consts::EXE_SUFFIX));
     let built = Command::new("go")
@@ -211,10 +231,8 @@ async fn build(folder: &Path) -> Result<Result<PathBuf, String>, Failure> {
         .env("GOWORK", "off")
         .current_dir(module)
         .status()
-        .await;
-    match built {
-        Err(error) => Ok(Err(format!("go cannot be run: {error}"))),
-        Ok(status) if status.success() => Ok(Ok(program)),
-        Ok(status) => bail!("go build of its program ended with {status}"),
-    }
+        .await
+        .context("the program with client-go's checks needs Go, which cannot be run")?;
+    ensure!(built.success(), "go build of the program with client-go's checks ended with {built}");
+    Ok(program)
 }

@@ -28,12 +28,16 @@ mod workloads;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use watchkeeper_e2e::{Arguments, Failure, Programs, Report};
+use watchkeeper_e2e::{Arguments, Failure, Programs, Report, unless_interrupted};
 
 use self::stage::{Kind, Stage};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    unless_interrupted(suite()).await
+}
+
+async fn suite() -> ExitCode {
     let arguments = Arguments::read();
     let mut report = Report::new("components", &["what was seen", "seconds"]);
     let programs = match Programs::find() {
