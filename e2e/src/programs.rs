@@ -25,9 +25,14 @@ pub struct Programs {
     pub etcd_version: String,
 }
 
-/// This machine has not what it takes: what is missing, and how to get it.
+/// Why there are no programs.
 #[derive(Debug)]
-pub struct NotHere(String);
+pub enum NotHere {
+    /// This machine has not what it takes: what is missing, and how to get it.
+    NoGo(String),
+    /// It has, and they could not be built all the same.
+    Failed(String),
+}
 
 impl Programs {
     /// Those in the cache folder. What is missing is built, which takes minutes.
@@ -80,12 +85,14 @@ impl Module {
     fn read(folder: &str, module: &str) -> Result<Self, NotHere> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let file = folder.join("go.mod");
-        let text = fs::read_to_string(&file).map_err(|error| NotHere(format!("{}: {error}", file.display())))?;
+        let text =
+            fs::read_to_string(&file).map_err(|error| NotHere::Failed(format!("{}: {error}", file.display())))?;
         let version = text.lines().find_map(|line| {
             let mut words = line.trim().trim_start_matches("require ").split_whitespace();
             (words.next() == Some(module)).then(|| words.next()?.strip_prefix('v')).flatten()
         });
-        let version = version.ok_or_else(|| NotHere(format!("{} names no version of {module}", file.display())))?;
+        let version =
+            version.ok_or_else(|| NotHere::Failed(format!("{} names no version of {module}", file.display())))?;
         Ok(Self { folder, version: version.to_owned() })
     }
 
@@ -102,7 +109,7 @@ impl Module {
         self.go(name, &["mod", "download"])?;
         let output = unfinished.to_string_lossy();
         self.go(name, &["build", "-mod=readonly", "-buildvcs=false", "-ldflags", linker, "-o", &output, package])?;
-        fs::rename(&unfinished, &path).map_err(|error| NotHere(format!("{}: {error}", path.display())))?;
+        fs::rename(&unfinished, &path).map_err(|error| NotHere::Failed(format!("{}: {error}", path.display())))?;
         eprintln!("{name} was built in {} s", started.elapsed().as_secs());
         Ok(path)
     }
@@ -116,9 +123,9 @@ impl Module {
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let last = said.lines().last().unwrap_or("it does not say why");
-                Err(NotHere(format!("{name} cannot be built by `go {}`: {last}", arguments[0])))
+                Err(NotHere::Failed(format!("{name} cannot be built by `go {}`: {last}", arguments[0])))
             }
-            Err(error) => Err(NotHere(format!(
+            Err(error) => Err(NotHere::NoGo(format!(
                 "{name} cannot be built: go cannot be run ({error}); with Go on the PATH, and a module proxy that it \
                  reaches, all is built from the modules in e2e/kubernetes and e2e/etcd"
             ))),
@@ -133,16 +140,18 @@ fn program_path(folder: &Path, name: &str) -> PathBuf {
 fn cache_folder(name: &str) -> Result<PathBuf, NotHere> {
     let of_user = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = of_user("XDG_CACHE_HOME").or_else(|| Some(of_user("HOME")?.join(".cache")));
-    let cache = cache
-        .ok_or_else(|| NotHere("there is no cache folder: neither XDG_CACHE_HOME nor HOME names one".to_owned()))?;
+    let cache = cache.ok_or_else(|| {
+        NotHere::Failed("there is no cache folder: neither XDG_CACHE_HOME nor HOME names one".to_owned())
+    })?;
     let folder = cache.join("watchkeeper").join(name);
-    fs::create_dir_all(&folder).map_err(|error| NotHere(format!("{}: {error}", folder.display())))?;
+    fs::create_dir_all(&folder).map_err(|error| NotHere::Failed(format!("{}: {error}", folder.display())))?;
     Ok(folder)
 }
 
 impl fmt::Display for NotHere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let (Self::NoGo(text) | Self::Failed(text)) = self;
+        f.write_str(text)
     }
 }
 

@@ -135,6 +135,10 @@ async fn accept(
 /// One connection, until one side ends it or somebody here does.
 async fn serve(mut client: TcpStream, target: u16, mut state: watch::Receiver<State>) {
     let born = *state.borrow();
+    // It had come before the port was closed, and was accepted afterwards.
+    if born.closed {
+        return drop(client.set_zero_linger());
+    }
     let mut until_told = state.clone();
     let server = tokio::select! {
         server = async {

@@ -54,10 +54,18 @@ impl Report {
         self.failed
     }
 
-    /// Nothing could be run, which is no failure.
+    /// Nothing could be run, which is no failure where there is no Go.
     pub fn skip(self, why: &NotHere) -> ExitCode {
-        println!("{}: skipped: {why}", self.suite);
-        ExitCode::SUCCESS
+        match why {
+            NotHere::NoGo(_) => {
+                println!("{}: skipped: {why}", self.suite);
+                ExitCode::SUCCESS
+            }
+            NotHere::Failed(_) => {
+                eprintln!("{}: {why}", self.suite);
+                ExitCode::FAILURE
+            }
+        }
     }
 
     /// Writes the fragment, and says how the process is to end.
@@ -69,6 +77,10 @@ impl Report {
             .and_then(|()| std::fs::write(folder.join(format!("{}.md", self.suite)), self.markdown()));
         if let Err(error) = written {
             eprintln!("the report cannot be written: {error}");
+            return ExitCode::FAILURE;
+        }
+        if cases == 0 {
+            eprintln!("{}: no case was run: is its name right?", self.suite);
             return ExitCode::FAILURE;
         }
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -34,6 +34,8 @@ pub(crate) struct Requests {
     pub(crate) pages: u64,
     /// Lists and pages that were told that the version is gone.
     pub(crate) expired: u64,
+    /// Those of them that were later pages.
+    pub(crate) expired_pages: u64,
     /// Lists and pages that were refused for other reasons.
     pub(crate) refused: u64,
     /// Watches that were answered, streaming lists not counted.
@@ -62,7 +64,10 @@ impl Requests {
             let stream = parameter("sendInitialEvents") == Some("true");
             let list = parameter("watch").is_none() || stream;
             let counter = match (list, code) {
-                (true, 410) => &mut of.expired,
+                (true, 410) => {
+                    of.expired_pages += u64::from(parameter("continue").is_some());
+                    &mut of.expired
+                }
                 (true, 200) if parameter("continue").is_some() => &mut of.pages,
                 (true, 200) => {
                     of.streams += u64::from(stream);

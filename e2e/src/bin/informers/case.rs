@@ -1,5 +1,6 @@
 //! The informers of a case, from their start to the verdict.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -15,7 +16,8 @@ use crate::watched::{HEAR, Watched, wait_for_markers};
 
 /// Informers that run.
 pub(crate) struct Informers {
-    name: String,
+    /// What their tags begin with. A case that is tried again has another one: the server's log still has the first.
+    pub(crate) tags: String,
     pub(crate) all: Vec<Watched>,
 }
 
@@ -30,6 +32,10 @@ pub(crate) struct Rules {
     pub(crate) patience: Duration,
     /// Each of them must have been without a watch at least so often.
     pub(crate) gaps: u64,
+    /// And at most so often.
+    pub(crate) most_gaps: u64,
+    /// The shortest time without a watch that they may tell.
+    pub(crate) least_blind: Duration,
     /// The longest time without a watch.
     pub(crate) blind: Duration,
     /// The library's own comparison is asked too.
@@ -44,6 +50,8 @@ impl Default for Rules {
             reasons: &[],
             patience: Duration::from_secs(30),
             gaps: 0,
+            most_gaps: 0,
+            least_blind: Duration::ZERO,
             blind: Duration::from_secs(10),
             verify: true,
         }
@@ -81,9 +89,11 @@ impl Informers {
     }
 
     pub(crate) fn begin(client: &Client, name: &str, views: Vec<View>, how: How) -> Result<Self, Failure> {
-        let start = |(number, view)| Watched::start(client, view, format!("{name}.{number}"), how);
+        static BEGUN: AtomicU64 = AtomicU64::new(1);
+        let tags = format!("{name}.{}.", BEGUN.fetch_add(1, Relaxed));
+        let start = |(number, view)| Watched::start(client, view, format!("{tags}{number}"), how);
         let all = views.into_iter().enumerate().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { name: name.to_owned(), all })
+        Ok(Self { tags, all })
     }
 
     pub(crate) async fn synced(&self) -> Result<(), Failure> {
@@ -133,12 +143,13 @@ impl Informers {
 
     /// What each has done is what it may do, by what it says itself and by what the server says.
     pub(crate) fn judge(&self, stage: &Stage, rules: &Rules, outcome: &mut Outcome) -> Result<(), Failure> {
-        let requests = Requests::read(&stage.cluster.folder().join("audit.log"), &format!("{}.", self.name))?;
+        let requests = Requests::read(&stage.cluster.folder().join("audit.log"), &self.tags)?;
         for watched in &self.all {
             let tag = &watched.tag;
             let noted = watched.noted();
             for gap in &noted.gaps {
                 ensure!(gap.lasted <= rules.blind, "{tag} was blind for too long: {gap:?}");
+                ensure!(gap.lasted >= rules.least_blind, "{tag} was blind for longer than it says: {gap:?}");
                 outcome.longest = outcome.longest.max(gap.lasted);
             }
             outcome.gaps += noted.gaps.len();
@@ -152,7 +163,8 @@ impl Informers {
                 let unexpected = status.relists.keys().find(|reason| !rules.reasons.contains(reason));
                 ensure!(unexpected.is_none(), "{at} listed again because of {:?}: {:?}", status.relists, noted.gaps);
                 ensure!(relists <= rules.relists, "{at} listed again {:?}: {:?}", status.relists, noted.gaps);
-                ensure!(status.gaps >= rules.gaps, "{at} had {} gaps, less than {}", status.gaps, rules.gaps);
+                let gaps = rules.gaps..=rules.most_gaps.max(rules.gaps);
+                ensure!(gaps.contains(&status.gaps), "{at} had {} gaps, not {gaps:?}: {:?}", status.gaps, noted.gaps);
                 let path = watched.view.kind.path(namespace.as_deref());
                 let asked = requests.get(&(tag.clone(), path)).copied().unwrap_or_default();
                 // Each failure costs one list, and each list that was told 410 another.

@@ -70,13 +70,17 @@ impl Stage {
         if !self.cluster.is_apiserver_started() {
             self.cluster.start_apiserver().await?;
         }
+        if read(&self.client, &Kind::Sails.path(None)).await.is_err() {
+            self.define().await?;
+            self.fill(&[Kind::Sails], self.objects).await?;
+        }
         Ok(())
     }
 
     /// Defines the custom kind, and waits until it is served.
     pub(crate) async fn define(&self) -> Result<(), Failure> {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        write(&self.client, Method::POST, path, Some(&kinds::definition())).await?;
+        make(&self.client, path, &kinds::definition()).await?;
         let deadline = Instant::now() + Duration::from_secs(60);
         while read(&self.client, &Kind::Sails.path(None)).await.is_err() {
             anyhow::ensure!(Instant::now() < deadline, "the custom kind is not served");
@@ -111,7 +115,7 @@ impl Stage {
             tasks.spawn(async move {
                 for number in numbers.filter(|number| number % (WRITERS * 2) == writer) {
                     for &kind in &*kinds {
-                        create(&client, kind, number, 0).await?;
+                        unless_there(create(&client, kind, number, 0).await)?;
                     }
                 }
                 Ok::<(), Failure>(())
@@ -285,6 +289,18 @@ pub(crate) async fn write(client: &Client, method: Method, path: &str, body: Opt
             }
         }
         sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Writes an object, unless there is one already.
+pub(crate) async fn make(client: &Client, path: &str, object: &Value) -> Result<(), Failure> {
+    unless_there(write(client, Method::POST, path, Some(object)).await)
+}
+
+fn unless_there(written: Result<Value, Failure>) -> Result<(), Failure> {
+    match written {
+        Err(failure) if failure.downcast_ref::<Refused>().is_some_and(|refused| refused.code == 409) => Ok(()),
+        written => written.map(drop),
     }
 }
 

@@ -62,6 +62,7 @@ async fn once_each(informers: Informers, stage: &Stage, changes: u64) -> Result<
         relists: 1,
         reasons: &[Reason::Expired],
         gaps: 1,
+        most_gaps: u64::MAX,
         blind: Duration::from_secs(90),
         patience: Duration::from_secs(60),
         ..Rules::default()
@@ -77,13 +78,12 @@ pub(super) async fn continues(stage: &mut Stage, size: Size) -> Result<Outcome, 
     let mut churn = stage.churn(&KINDS, PAUSE);
     churn.write(size.changes / 4).await?;
     let how = How { page_size: Some(3), ..How::default() };
-    let name = "compaction-continue";
-    let informers = Informers::begin(&client, name, views::all(), how)?;
+    let informers = Informers::begin(&client, "compaction-continue", views::all(), how)?;
     let deadline = Instant::now() + Duration::from_secs(20);
     let expired = loop {
         stage.cluster.compact().await?;
-        let asked = Requests::read(&stage.cluster.folder().join("audit.log"), &format!("{name}."))?;
-        let expired: u64 = asked.values().map(|requests| requests.expired).sum();
+        let asked = Requests::read(&stage.cluster.folder().join("audit.log"), &informers.tags)?;
+        let expired: u64 = asked.values().map(|requests| requests.expired_pages).sum();
         if expired > 0 || Instant::now() > deadline {
             break expired;
         }
@@ -95,6 +95,7 @@ pub(super) async fn continues(stage: &mut Stage, size: Size) -> Result<Outcome, 
     // The list's own version may be forgotten before the watch begins.
     let rules = Rules {
         relists: 8,
+        most_gaps: u64::MAX,
         reasons: &[Reason::Expired],
         blind: Duration::from_secs(60),
         patience: Duration::from_secs(60),

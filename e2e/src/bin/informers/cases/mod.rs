@@ -61,6 +61,7 @@ macro_rules! run {
                 Ok(mut stage) => {
                     $(if is_wanted($arguments, $name) {
                         let started = tokio::time::Instant::now();
+                        let mut failed_first = None;
                         let mut result = match stage.recover().await {
                             Ok(()) => $case(&mut stage, $size).await,
                             Err(failure) => Err(failure),
@@ -68,6 +69,8 @@ macro_rules! run {
                         // The short form runs beside whatever else a machine does, and what it looks at are times.
                         if let Err(failure) = &result && $arguments.short {
                             eprintln!("{} failed, and is tried once more: {failure:#}", $name);
+                            stage.keep_logs($name);
+                            failed_first = Some(format!("{} passed at the second try only; at first: {failure:#}", $name));
                             result = match stage.recover().await {
                                 Ok(()) => $case(&mut stage, $size).await,
                                 Err(failure) => Err(failure),
@@ -75,6 +78,8 @@ macro_rules! run {
                         }
                         if result.is_err() {
                             stage.keep_logs($name);
+                        } else if let Some(note) = failed_first {
+                            $report.note(note);
                         }
                         tell($report, $name, result, started.elapsed());
                     })*

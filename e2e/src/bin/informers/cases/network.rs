@@ -84,6 +84,12 @@ pub(super) async fn half_open(stage: &mut Stage, size: Size) -> Result<Outcome, 
     informers.gaps(1, Duration::from_secs(150)).await?;
     let changes = churn.stop().await?;
     ensure!(changes >= size.changes / 2, "nothing was written meanwhile: {changes}");
-    let rules = Rules { gaps: 1, blind: Duration::from_secs(60), ..Rules::default() };
+    // Nobody was told that the connection is gone: what is told must not begin when that was noticed.
+    let rules = Rules {
+        gaps: 1,
+        least_blind: watchkeeper::defaults::HTTP2_PING_INTERVAL,
+        blind: Duration::from_secs(60),
+        ..Rules::default()
+    };
     informers.finish(stage, changes, rules).await
 }

@@ -13,7 +13,7 @@ use super::{PAUSE, Size, client};
 use crate::case::{Informers, Outcome, Rules};
 use crate::digest::Digests;
 use crate::kinds::KINDS;
-use crate::stage::{Stage, write};
+use crate::stage::{Stage, make, write};
 use crate::views::{self, How};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -24,7 +24,7 @@ pub(super) async fn lost(stage: &mut Stage, size: Size) -> Result<Outcome, Failu
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "e2e-reader"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
     });
-    write(&stage.client, Method::POST, &format!("{RBAC}/clusterroles"), Some(&role)).await?;
+    make(&stage.client, &format!("{RBAC}/clusterroles"), &role).await?;
     grant(stage).await?;
     let client = client(stage, User::Powerless, false)?;
     // The rule takes a moment to be known.
@@ -59,6 +59,7 @@ pub(super) async fn lost(stage: &mut Stage, size: Size) -> Result<Outcome, Failu
         relists: 8,
         reasons: &[Reason::Other],
         gaps: 1,
+        most_gaps: u64::MAX,
         blind: Duration::from_secs(90),
         patience: Duration::from_secs(90),
         ..Rules::default()
@@ -76,8 +77,7 @@ async fn grant(stage: &Stage) -> Result<(), Failure> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "e2e-reader"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "powerless"}],
     });
-    write(&stage.client, Method::POST, &format!("{RBAC}/clusterrolebindings"), Some(&binding)).await?;
-    Ok(())
+    make(&stage.client, &format!("{RBAC}/clusterrolebindings"), &binding).await
 }
 
 async fn revoke(stage: &Stage) -> Result<(), Failure> {

@@ -47,8 +47,9 @@ pub(super) async fn noticed(stage: &mut Stage, _: Size) -> Result<Outcome, Failu
     let found = informers.judge(stage, &Rules::default(), &mut Outcome::default()).err();
     let is_noticed = found.as_ref().is_some_and(|failure| failure.to_string().contains("listed again"));
     ensure!(is_noticed, "a list too many is not noticed: {found:?}");
-    let blind =
-        Rules { relists: 1, reasons: &[watchkeeper::Reason::Requested], blind: Duration::ZERO, ..Rules::default() };
+    let asked = Rules { relists: 1, reasons: &[watchkeeper::Reason::Requested], gaps: 1, ..Rules::default() };
+    informers.judge(stage, &asked, &mut Outcome::default())?;
+    let blind = Rules { blind: Duration::ZERO, ..asked };
     ensure!(informers.judge(stage, &blind, &mut Outcome::default()).is_err(), "a gap is not noticed");
     Ok(outcome)
 }

@@ -49,6 +49,7 @@ async fn restarted(stage: &mut Stage, size: Size, name: &str, kill: bool) -> Res
         relists: 2,
         reasons: &[Reason::Expired, Reason::Other, Reason::VeryShortWatch],
         gaps: 1,
+        most_gaps: u64::MAX,
         blind: away * 3 + Duration::from_secs(15),
         patience: Duration::from_secs(60),
         ..Rules::default()
@@ -85,11 +86,17 @@ pub(super) async fn definition(stage: &mut Stage, size: Size) -> Result<Outcome,
     // There is no such kind for a while, which is asked for again and again, more and more slowly.
     let rules = Rules {
         relists: 10,
+        most_gaps: u64::MAX,
         reasons: &[Reason::Other, Reason::Expired],
         blind: Duration::from_secs(90),
         patience: Duration::from_secs(120),
         ..Rules::default()
     };
+    for watched in informers.all.iter().filter(|watched| watched.view.kind == Kind::Nodes) {
+        let status = watched.informer.status();
+        let untouched = status.partitions.iter().all(|(_, status)| status.gaps == 0 && status.relists.is_empty());
+        ensure!(untouched, "{} has nothing to do with it: {status:?}", watched.tag);
+    }
     let outcome = informers.finish(stage, changes, rules).await?;
     ensure!(outcome.refused > 0, "nothing was refused: {outcome:?}");
     ensure!(outcome.again <= outcome.lists / 2, "it is enough to list once again: {outcome:?}");
