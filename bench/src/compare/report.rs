@@ -47,7 +47,8 @@ const HOW_TO_READ: &str = "
 A figure is the median of all rounds, with the least and the most behind it. Rounds are interleaved: each configuration
 runs once, then each again. A ratio says how many times better watchkeeper is than the better of a peer's modes; absolute
 times depend on the machine, ratios hardly. Pods have 7.7 KB of JSON and keep their managedFields, if nothing else is said.
-Events are MODIFIED over 10,000 pods: 100,000 of them, but 30,000 for kube-rs and for client-go with JSON, which take long.
+Events are MODIFIED over 10,000 pods: 100,000 of them, but 20,000 for kube-rs and 5,000 for client-go with JSON, which take long;
+what is compared is the time of one.
 What each driver does is said in [README.md](README.md).
 
 ![Resident memory by number of pods](plots/memory.svg)

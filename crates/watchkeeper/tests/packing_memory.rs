@@ -82,7 +82,7 @@ async fn ten_thousand_pods_take_700_bytes_each_in_all() {
     let (again, peak) = (meter.now(), meter.peak());
     println!("replaced by itself: {} bytes a pod, peaked at {:.2} times", again / PODS, peak as f64 / kept as f64);
     assert!(peak * 10 <= kept * 12, "peaked at {peak} with {kept} kept");
-    assert_eq!(meter.source.packing(), first, "nothing was packed");
+    assert_eq!(meter.settled().await, first, "nothing was packed");
 
     // Another template is rolled out.
     server.roll_out(1);
