@@ -10,8 +10,8 @@
 //! instead of one time limit after the other.
 //!
 //! A connection that is closed, by GOAWAY, an unanswered ping or an error, is left out as soon as hyper knows. A
-//! request that it had not begun to send by then goes to another one; a request that has been sent never does, as that
-//! would be a retry which nobody sees.
+//! request that it had not begun to send by then goes to another one, and so does one that the server says it has not looked at.
+//! Any other request that has been sent never does, as that would be a retry which nobody sees.
 //!
 //! hyper runs several tasks for each connection. All of them end when the client and the last body on that connection
 //! are gone.
@@ -37,6 +37,9 @@ use self::connection::{Connection, Lease, LeasedBody};
 use super::client::ClientOptions;
 use super::connect::{self, Connector};
 use crate::error::{Error, ErrorKind};
+
+/// As many connections a request is sent on, if each goes away before the server looks at it.
+const MOST_CONNECTIONS: u32 = 8;
 
 /// A client of one server. Clones share their connections.
 #[derive(Clone)]
@@ -95,11 +98,13 @@ impl Service<Request<Body>> for Http2 {
 
 impl Pool {
     async fn send(self: Arc<Self>, mut request: Request<Body>) -> Result<Response<LeasedBody>, Error> {
+        let mut connections_left = MOST_CONNECTIONS;
         loop {
+            connections_left -= 1;
             match self.lease().await?.send(request).await {
                 Ok(response) => return Ok(response),
-                Err((_, Some(unsent))) => request = unsent,
-                Err((error, None)) => return Err(error),
+                Err((_, Some(again))) if connections_left > 0 => request = again,
+                Err((error, _)) => return Err(error),
             }
         }
     }
@@ -442,8 +447,8 @@ mod tests {
         assert_eq!(controls.lock().unwrap().len(), 2);
     }
 
-    /// A server by hand, which answers every request with headers only. It also sends the frames that it is given.
-    fn serve_by_hand(stream: DuplexStream) -> UnboundedSender<Vec<u8>> {
+    /// A server by hand, which answers so many requests with headers only. It also sends the frames that it is given.
+    fn serve_by_hand(stream: DuplexStream, mut answered: usize) -> UnboundedSender<Vec<u8>> {
         let (frames, mut given) = unbounded_channel::<Vec<u8>>();
         let answers = frames.downgrade();
         let (mut input, mut output) = tokio::io::split(stream);
@@ -463,7 +468,10 @@ mod tests {
                     (SETTINGS, 0) => frame(SETTINGS, 1, id, &[]),
                     (PING, 0) => frame(PING, 1, id, &payload),
                     // ":status: 200"
-                    (HEADERS, _) => frame(HEADERS, 4, id, &[0x88]),
+                    (HEADERS, _) if answered > 0 => {
+                        answered -= 1;
+                        frame(HEADERS, 4, id, &[0x88])
+                    }
                     _ => continue,
                 };
                 let Some(answers) = answers.upgrade() else { break };
@@ -476,6 +484,7 @@ mod tests {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
     const PING: u8 = 6;
+    const GOAWAY: u8 = 7;
 
     fn frame(kind: u8, flags: u8, id: [u8; 4], payload: &[u8]) -> Vec<u8> {
         let [_, length @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -492,7 +501,7 @@ mod tests {
     async fn a_server_that_hangs_up_after_a_silence_is_not_taken_for_a_silent_one() {
         let (client, mut connections) = connected();
         let (body, frames) = tokio::join!(client.send(get("/")), async {
-            let frames = serve_by_hand(connections.recv().await.unwrap());
+            let frames = serve_by_hand(connections.recv().await.unwrap(), usize::MAX);
             frames.send(allow(100)).unwrap();
             frames
         });
@@ -505,10 +514,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_request_that_a_server_goes_away_from_is_sent_elsewhere() {
+        // It says which request was the last that it has looked at: the first one, or the second, which then has no answer.
+        for (last, is_sent_again) in [(1, true), (3, false)] {
+            let (client, mut connections) = connected();
+            let (first, frames) = tokio::join!(client.send(get("/")), async {
+                let frames = serve_by_hand(connections.recv().await.unwrap(), 1);
+                frames.send(allow(100)).unwrap();
+                frames
+            });
+            let _first = first.unwrap();
+            let (second, controls) = tokio::join!(client.send(get("/api?watch=1")), async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                frames.send(frame(GOAWAY, 0, [0; 4], &[0, 0, 0, last, 0, 0, 0, 0])).unwrap();
+                drop(frames);
+                serve_all(connections, 100)
+            });
+            assert_eq!(second.is_ok(), is_sent_again, "{last}");
+            assert_eq!(controls.lock().unwrap().len(), usize::from(is_sent_again), "{last}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_server_that_comes_to_allow_less_gets_less() {
         let (client, mut connections) = connected();
         let (first, frames) = tokio::join!(client.send(get("/")), async {
-            let frames = serve_by_hand(connections.recv().await.unwrap());
+            let frames = serve_by_hand(connections.recv().await.unwrap(), usize::MAX);
             frames.send(allow(100)).unwrap();
             frames
         });

@@ -140,23 +140,47 @@ pub(super) struct Lease {
 
 impl Lease {
     /// Sends a request. With the error comes the request if it may be sent on another connection: not a byte of it has
-    /// left, and this connection has worked before, so that closing it was no answer to us.
+    /// left, or the server says that it has not looked at it; and this connection has worked before, so that closing it was no
+    /// answer to us.
     pub(super) async fn send(
         self,
         request: Request<Body>,
     ) -> Result<Response<LeasedBody>, (Error, Option<Request<Body>>)> {
         let connection = &self.connection;
+        let copy = copy(&request);
         match connection.sender.clone().try_send_request(request).await {
             Ok(response) => {
                 connection.answered.store(true, Ordering::Relaxed);
                 Ok(response.map(|body| LeasedBody { body, lease: Some(self) }))
             }
             Err(mut error) => {
-                let unsent = error.take_message().filter(|_| connection.answered.load(Ordering::Relaxed));
-                Err((wire_error(error.into_error()), unsent))
+                let unsent = error.take_message();
+                let error = error.into_error();
+                let again = unsent.or_else(|| copy.filter(|_| was_left_alone(&error)));
+                Err((wire_error(error), again.filter(|_| connection.answered.load(Ordering::Relaxed))))
             }
         }
     }
+}
+
+/// A request without a body, once more.
+fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+    if !http_body::Body::is_end_stream(request.body()) {
+        return None;
+    }
+    let mut copy = Request::new(Body::empty());
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    copy.extensions_mut().clone_from(request.extensions());
+    Some(copy)
+}
+
+/// The server has said in a GOAWAY up to which request it has looked, and this one is behind that. (Those before it are told
+/// otherwise when their connection ends.)
+fn was_left_alone(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR))
 }
 
 impl Drop for Lease {

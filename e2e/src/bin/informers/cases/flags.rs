@@ -43,10 +43,8 @@ pub(super) async fn goaway(stage: &mut Stage, size: Size) -> Result<Outcome, Fai
     let changes = churn.stop().await?;
     let connections = stage.proxy.accepted() - before;
     ensure!(connections >= 4, "the server never said so: {connections} connections");
-    // Watches that are open stay so, and new ones are opened elsewhere. A first list that was sent just before the word came
-    // is not answered, and sent again.
-    let rules = Rules { relists: 3, reasons: &[Reason::Disconnected], most_gaps: u64::MAX, ..Rules::default() };
-    let outcome = informers.finish(stage, changes, rules).await?;
+    // Watches that are open stay so, and new ones are opened elsewhere, as is what was sent just before the word came.
+    let outcome = informers.finish(stage, changes, Rules::default()).await?;
     ensure!(outcome.again == 0, "the server answered more lists than the first ones: {outcome:?}");
     Ok(outcome)
 }

@@ -78,6 +78,8 @@ pub(super) async fn many(stage: &mut Stage, size: Size) -> Result<Outcome, Failu
         relists: 1,
         reasons: &[Reason::Requested],
         gaps: 2,
+        // The server ends a watch that cannot be sent its events fast enough.
+        most_gaps: 6,
         blind: Duration::from_secs(60),
         patience: Duration::from_secs(120),
         ..Rules::default()
