@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use tokio::time::sleep;
-use watchkeeper::Reason;
 use watchkeeper_e2e::{Failure, User};
 
 use super::{PAUSE, Size, client};
