@@ -48,8 +48,17 @@ fn is_error(line: &str) -> bool {
 
 fn usual(line: &str, kind: Kind) -> Option<&'static str> {
     let found = USUAL.iter().find(|(_, text)| line.contains(text)).map(|(name, _)| *name);
-    // If our server collects too, things are gone while the controller manager still looks at them.
-    found.or_else(|| (kind == Kind::Both && line.contains("not found")).then_some("things that were gone already"))
+    // One of the controllers deletes what another is about to write. And if our server collects too, things are gone while any
+    // of them still looks at them.
+    let is_gone = line.contains("not found") && (kind == Kind::Both || is_failed_sync(line));
+    found.or_else(|| is_gone.then_some("things that were gone already"))
+}
+
+/// `sync "namespace/name" failed with replicasets.apps "name" not found`: what was to be written is what has gone.
+fn is_failed_sync(line: &str) -> bool {
+    let Some((before, after)) = line.split_once("failed with ") else { return false };
+    let synced = before.trim_end_matches([' ', '\\', '"']).rsplit('/').next().unwrap_or_default();
+    !synced.is_empty() && after.contains(&format!("{synced}\\\" not found"))
 }
 
 impl fmt::Display for Logs {
@@ -63,6 +72,18 @@ impl fmt::Display for Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_while_it_is_synced_is_usual_and_what_it_needs_is_not() {
+        let line = |gone: &str| {
+            format!(
+                "E1118 05:23:37.3 1 replica_set.go:640] \"Unhandled Error\" err=\"sync \\\"shop/web-6d9ccd7fc4\\\" failed with \
+                 replicasets.apps \\\"{gone}\\\" not found\" logger=\"UnhandledError\""
+            )
+        };
+        assert_eq!(usual(&line("web-6d9ccd7fc4"), Kind::Ours), Some("things that were gone already"));
+        assert_eq!(usual(&line("other"), Kind::Ours), None);
+    }
 
     #[test]
     fn errors_count_unless_they_are_usual() {
