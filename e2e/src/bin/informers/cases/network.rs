@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use tokio::time::sleep;
+use watchkeeper::Reason;
 use watchkeeper_e2e::{Failure, User};
 
 use super::{PAUSE, Size, client};
@@ -28,20 +29,28 @@ pub(super) async fn plain(stage: &mut Stage, size: Size) -> Result<Outcome, Fail
 
 /// All connections are closed in good order, again and again.
 pub(super) async fn cut(stage: &mut Stage, size: Size) -> Result<Outcome, Failure> {
-    disturbed(stage, size, "cut", |stage| stage.proxy.cut()).await
+    disturbed(stage, size, "cut", |stage| stage.proxy.cut(), Rules::default()).await
 }
 
 /// All connections are closed without a word.
 pub(super) async fn reset(stage: &mut Stage, size: Size) -> Result<Outcome, Failure> {
-    disturbed(stage, size, "reset", |stage| stage.proxy.reset()).await
+    disturbed(stage, size, "reset", |stage| stage.proxy.reset(), Rules::default()).await
 }
 
-/// There is no watch cache, and old versions are forgotten every second.
+/// There is no watch cache, and old versions are forgotten every second: that of a watch on which nothing has happened for as
+/// long, too, which no bookmark has moved.
 pub(super) async fn without_watch_cache(stage: &mut Stage, size: Size) -> Result<Outcome, Failure> {
-    disturbed(stage, size, "no-watch-cache", |stage| stage.proxy.cut()).await
+    let rules = Rules { relists: size.times, reasons: &[Reason::Expired], ..Rules::default() };
+    disturbed(stage, size, "no-watch-cache", |stage| stage.proxy.cut(), rules).await
 }
 
-async fn disturbed(stage: &Stage, size: Size, name: &str, disturb: fn(&Stage)) -> Result<Outcome, Failure> {
+async fn disturbed(
+    stage: &Stage,
+    size: Size,
+    name: &str,
+    disturb: fn(&Stage),
+    rules: Rules,
+) -> Result<Outcome, Failure> {
     let client = client(stage, User::Admin, false)?;
     let informers = Informers::start(&client, name, views::all(), How::default()).await?;
     let mut churn = stage.churn(&KINDS, PAUSE);
@@ -55,7 +64,9 @@ async fn disturbed(stage: &Stage, size: Size, name: &str, disturb: fn(&Stage)) -
     }
     informers.listen_late()?;
     let changes = churn.stop().await?;
-    let rules = Rules { gaps: size.times, blind: Duration::from_secs(4), ..Rules::default() };
+    // A list takes its time.
+    let blind = if rules.relists == 0 { Duration::from_secs(4) } else { rules.blind };
+    let rules = Rules { gaps: size.times, blind, ..rules };
     informers.finish(stage, changes, rules).await
 }
 
