@@ -14,6 +14,9 @@ static HEAP: PeakAlloc = PeakAlloc;
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
+/// What may come and go meanwhile that is none of the objects': the runtime of the test that waits for its turn, what
+/// the harness prints, what a thread sets up when it first reads. Far less than the pieces that must not be kept.
+const ASIDE: usize = 256 << 10;
 
 /// One test at a time: all of them measure the same heap.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -143,7 +146,7 @@ async fn keeping_one_object_does_not_keep_what_was_read_with_it() {
     }
     drop(listing);
     let bodies: usize = kept.iter().map(|object| object.json().expect("a body").len()).sum();
-    assert!(kept.len() > 20 && rise.now() < bodies + bodies / 4 + 64 * 1024, "{} for {bodies}", rise.now());
+    assert!(kept.len() > 20 && rise.now() < bodies + bodies / 4 + ASIDE, "{} for {bodies}", rise.now());
 }
 
 #[tokio::test]
@@ -172,7 +175,7 @@ async fn keeping_one_event_does_not_keep_what_was_read_with_it() {
     }
     drop(stream);
     let bodies: usize = kept.iter().map(|object| object.json().expect("a body").len()).sum();
-    assert!(kept.len() == 10 && rise.now() < bodies + bodies / 4 + 64 * 1024, "{} for {bodies}", rise.now());
+    assert!(kept.len() == 10 && rise.now() < bodies + bodies / 4 + ASIDE, "{} for {bodies}", rise.now());
 }
 
 #[tokio::test]
