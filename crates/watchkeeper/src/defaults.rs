@@ -153,8 +153,8 @@ pub const TRAINED_DICTIONARY_LEVEL: i32 = 3;
 pub const DICTIONARY_GAIN: f64 = 0.1;
 /// Another dictionary is tried when the last objects are this many times as large as when it was made...
 pub const DICTIONARY_DRIFT: f64 = 1.5;
-/// ... and this is how many are looked at.
-pub const DICTIONARY_WINDOW: usize = 1000;
+/// ... and this is how many are looked at, of those that are like no other: one of each template, about.
+pub const DICTIONARY_WINDOW: usize = 100;
 /// The first wait between looks whether the first list is in the store, so that a dictionary of all of it can be tried; and
 /// between looks for objects that still need an old dictionary.
 pub const REPACK_WAIT: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@
 //!   what differs from that: it takes a fraction of the time, and less memory.
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
-//! - When the last 1,000 objects that were like no other packed to 1.5 times the size that the dictionary was made with, another is tried: a new
+//! - When the last 100 objects that were like no other packed to 1.5 times the size that the dictionary was made with, another is tried: a new
 //!   template has been rolled out, say. It is made of the last objects and of those in the store, half and half.
 //! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
 //!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
@@ -306,6 +306,9 @@ impl Task {
         let Some(current) = self.current.clone() else { return };
         let (sample, total) = self.sample_objects(sample);
         let size = dictionary::largest(total);
+        // If there is nothing better, this is as good as it gets, until it gets worse than what was tried.
+        self.mean_at_creation = self.mean_at_creation.max(self.recent.mean());
+        self.recent = Recent::default();
         self.trying = Some(spawn_blocking(move || {
             dictionary::find_better(&dictionary::bodies(&sample, TRY_BYTES), size, &current)
         }));
@@ -343,18 +346,11 @@ impl Task {
 
     fn tried(&mut self, better: Option<Better>) {
         self.trying = None;
-        match better {
-            Some(Better { dictionary, mean }) => {
-                self.mean_at_creation = mean;
-                self.use_dictionary(dictionary);
-                self.wait = REPACK_WAIT;
-                self.begin_pass();
-            }
-            None => {
-                // What there is is as good as it gets, until it gets worse again.
-                self.mean_at_creation = self.mean_at_creation.max(self.recent.mean());
-                self.recent = Recent::default();
-            }
+        if let Some(Better { dictionary, mean }) = better {
+            self.mean_at_creation = mean;
+            self.use_dictionary(dictionary);
+            self.wait = REPACK_WAIT;
+            self.begin_pass();
         }
     }
 
