@@ -291,7 +291,7 @@ async fn a_change_of_an_object_that_is_like_another_is_kept_as_what_differs_from
     let is_like_another = |pod: &Object| pod.base().is_some_and(|base| base.is_shared);
     let like: Vec<Object> = store.objects().values().filter(|pod| is_like_another(pod)).cloned().collect();
     assert!(like.len() > 100, "{}", like.len());
-    let mut kept = 0;
+    let (mut kept, mut grown) = (0, 0);
     for pod in &like {
         let json = String::from_utf8(pod.json().expect("whole").to_vec()).expect("text");
         let json = json.replacen("\"phase\":\"Running\"", "\"phase\":\"Failed\",\"reason\":\"Evicted\"", 1);
@@ -304,10 +304,12 @@ async fn a_change_of_an_object_that_is_like_another_is_kept_as_what_differs_from
         // One that differed much differs too much now.
         if is_like_another(&changed) {
             kept += 1;
-            assert!(changed.size() < pod.size() + 60, "{} {}", changed.size(), pod.size());
+            grown += changed.size().saturating_sub(pod.size());
         }
     }
     assert!(kept * 10 > like.len() * 8, "{kept} of {}", like.len());
+    // Not each of them: what became too different from its own base may still be like another one.
+    assert!(grown < kept * 60, "{grown} bytes more in {kept}");
 }
 
 #[tokio::test(start_paused = true)]
