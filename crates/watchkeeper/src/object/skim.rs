@@ -9,7 +9,8 @@
 mod block;
 
 use block::Checker;
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch, u8x16};
 
 /// Why the quick reader cannot say what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,11 @@ impl<'a> Skim<'a> {
     /// Skips an array or an object that is not empty. By itself, so that its loop has the registers.
     #[inline(never)]
     fn skip_blocks(&mut self) -> Result<(), Odd> {
+        dispatch!(Level::new(), simd => self.skip_blocks_with(simd))
+    }
+
+    #[inline(always)]
+    fn skip_blocks_with<S: Simd>(&mut self, simd: S) -> Result<(), Odd> {
         let mut checker = Checker::new();
         let mut start = self.at;
         loop {
@@ -110,7 +116,7 @@ impl<'a> Skim<'a> {
                     (&last, !(u64::MAX << rest.len()))
                 }
             };
-            let checked = checker.check(block, within).ok_or(Odd::Unusual)?;
+            let checked = checker.check(simd, block, within).ok_or(Odd::Unusual)?;
             self.is_ascii &= checked.is_ascii;
             for at in bits(checked.escaped) {
                 self.at = start + at;
@@ -195,11 +201,17 @@ impl<'a> Skim<'a> {
     /// Goes on within a string: behind its end (true), or behind a backslash (false).
     #[inline]
     fn skip_to_special(&mut self) -> Result<bool, Odd> {
-        while let Some(bytes) = self.json[self.at..].first_chunk() {
-            let bytes = u8x16::new(*bytes);
-            let is = |byte| bytes.simd_eq(u8x16::splat(byte));
-            let special = (is(b'"') | is(b'\\') | bytes.min(u8x16::splat(0x1f)).simd_eq(bytes)).to_bitmask();
-            self.is_ascii &= bytes.to_bitmask() & special.wrapping_sub(1) & !special == 0;
+        // Most are short: what every processor of this kind can do will do.
+        dispatch!(Level::baseline(), simd => self.skip_to_special_with(simd))
+    }
+
+    #[inline(always)]
+    fn skip_to_special_with<S: Simd>(&mut self, simd: S) -> Result<bool, Odd> {
+        while let Some(bytes) = self.json[self.at..].first_chunk::<16>() {
+            let bytes = u8x16::from_slice(simd, bytes);
+            let special = (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\') | bytes.simd_lt(0x20)).to_bitmask();
+            let high = bytes.simd_ge(0x80).to_bitmask();
+            self.is_ascii &= high & special.wrapping_sub(1) & !special == 0;
             if special != 0 {
                 self.at += special.trailing_zeros() as usize;
                 break;

@@ -9,7 +9,8 @@
 //! same places. Then only the digits are kept, two in a byte. And what was put in before, such as a uid that stands in
 //! several places, is not kept again.
 
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch, u8x64};
 
 use super::text::{put_length, take, take_length};
 
@@ -41,17 +42,22 @@ const FORM_BITS: u32 = 2;
 
 /// Appends to `out` what makes `new` of `base`. Gives up, and says false, when that takes more than `room` bytes.
 pub(super) fn cut(base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bool {
+    dispatch!(Level::new(), simd => cut_with(simd, base, new, room, out))
+}
+
+#[inline(always)]
+fn cut_with<S: Simd>(simd: S, base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bool {
     let room = out.len().saturating_add(room);
     put_length(out, new.len());
     let mut places = Places::default();
     let (mut left, mut at) = (base, 0);
     loop {
-        let kept = common(left, &new[at..]);
+        let kept = common(simd, left, &new[at..]);
         (left, at) = (&left[kept..], at + kept);
         if left.is_empty() && at == new.len() {
             return true;
         }
-        let Some((left_out, put_in)) = until_common(left, &new[at..]) else { return false };
+        let Some((left_out, put_in)) = until_common(simd, left, &new[at..]) else { return false };
         put_length(out, kept);
         put(out, &left[..left_out], new, at..at + put_in, &mut places);
         if out.len() > room {
@@ -230,11 +236,12 @@ impl Places {
 }
 
 /// How many bytes the two have in common at the beginning.
-fn common(one: &[u8], other: &[u8]) -> usize {
+#[inline(always)]
+fn common<S: Simd>(simd: S, one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let mut at = 0;
     while let (Some(ours), Some(theirs)) = (one[at..].first_chunk::<BLOCK>(), other[at..].first_chunk::<BLOCK>()) {
-        let equal = equal(ours, theirs);
+        let equal = equal(simd, ours, theirs);
         if equal != u64::MAX {
             return at + equal.trailing_ones() as usize;
         }
@@ -245,14 +252,14 @@ fn common(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// A bit for each byte that is the same in both.
-fn equal(one: &[u8; 64], other: &[u8; 64]) -> u64 {
-    let (one, other) = (one.as_chunks::<16>().0, other.as_chunks::<16>().0);
-    let bits = |at: usize| u64::from(u8x16::new(one[at]).simd_eq(u8x16::new(other[at])).to_bitmask());
-    bits(0) | bits(1) << 16 | bits(2) << 32 | bits(3) << 48
+#[inline(always)]
+fn equal<S: Simd>(simd: S, one: &[u8; 64], other: &[u8; 64]) -> u64 {
+    u8x64::from_slice(simd, one).simd_eq(u8x64::from_slice(simd, other)).to_bitmask()
 }
 
 /// Where, before `reach`, the two have a run of bytes in common.
-fn run(one: &[u8], other: &[u8], reach: usize) -> Option<usize> {
+#[inline(always)]
+fn run<S: Simd>(simd: S, one: &[u8], other: &[u8], reach: usize) -> Option<usize> {
     let mut at = 0;
     while at < reach {
         let (ours, theirs) = (one.get(at..)?, other.get(at..)?);
@@ -261,7 +268,7 @@ fn run(one: &[u8], other: &[u8], reach: usize) -> Option<usize> {
             let mut runs = ours.windows(RUN).zip(theirs.windows(RUN));
             return runs.position(|(ours, theirs)| ours == theirs).map(|found| at + found);
         };
-        let equal = equal(block, other_block);
+        let equal = equal(simd, block, other_block);
         let twos = equal & equal >> 1;
         let fours = twos & twos >> 2;
         let runs = fours & fours >> 4;
@@ -275,20 +282,21 @@ fn run(one: &[u8], other: &[u8], reach: usize) -> Option<usize> {
 }
 
 /// How many bytes of each stand before the place where they have something in common again.
-fn until_common(base: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+#[inline(always)]
+fn until_common<S: Simd>(simd: S, base: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     // Mostly a value has changed to another of the same length, or nearly.
-    if let Some(length) = run(base, new, SHIFTED) {
+    if let Some(length) = run(simd, base, new, SHIFTED) {
         return Some((length, length));
     }
     for shift in 1..=SHIFT {
-        if let Some(found) = new.get(shift..).and_then(|new| run(base, new, SHIFTED)) {
+        if let Some(found) = new.get(shift..).and_then(|new| run(simd, base, new, SHIFTED)) {
             return Some((found, found + shift));
         }
-        if let Some(found) = base.get(shift..).and_then(|base| run(base, new, SHIFTED)) {
+        if let Some(found) = base.get(shift..).and_then(|base| run(simd, base, new, SHIFTED)) {
             return Some((found + shift, found));
         }
     }
-    if let Some(length) = run(base, new, SAME_LENGTH) {
+    if let Some(length) = run(simd, base, new, SAME_LENGTH) {
         return Some((length, length));
     }
     for probe in PROBES {

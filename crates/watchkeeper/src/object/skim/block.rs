@@ -12,7 +12,8 @@
 use std::hint::select_unpredictable;
 use std::mem::replace;
 
-use wide::{i8x16, u8x16};
+use fearless_simd::prelude::*;
+use fearless_simd::{i8x64, u8x64};
 
 /// How many bytes there are in a block.
 pub(super) const SIZE: usize = u64::BITS as usize;
@@ -65,16 +66,15 @@ impl Checker {
 
     /// Checks the next block, of which those bytes are there. None is for what is not well.
     #[inline(always)]
-    pub(super) fn check(&mut self, block: &[u8; SIZE], mut within: u64) -> Option<Checked> {
-        let vectors = vectors(block);
-        let bits = Bitmaps::of(&vectors);
+    pub(super) fn check<S: Simd>(&mut self, simd: S, block: &[u8; SIZE], mut within: u64) -> Option<Checked> {
+        let bytes = u8x64::from_slice(simd, block);
+        let bits = Bitmaps::of(simd, bytes);
         let mut quotes = bits.quotes;
         let (mut escaped, mut controls, mut high) = (0, 0, 0);
         if bits.has_rare || self.escaped != 0 {
-            let backslashes = bitmap(&vectors, |vector| vector.simd_eq(u8x16::splat(b'\\')));
-            high = bitmap(&vectors, |vector| vector);
-            controls =
-                bitmap(&vectors, |vector| vector.cast_signed().simd_lt(i8x16::splat(0x20)).cast_unsigned()) & !high;
+            let backslashes = bytes.simd_eq(b'\\').to_bitmask();
+            high = high_bits(bytes);
+            controls = bytes.simd_lt(0x20).to_bitmask();
             escaped = self.escaped(backslashes);
             (quotes, escaped) = (quotes & !escaped, escaped & !(quotes | backslashes));
         }
@@ -185,39 +185,27 @@ struct Bitmaps {
 
 impl Bitmaps {
     #[inline(always)]
-    fn of(vectors: &[u8x16; 4]) -> Self {
-        let equal = |vector: u8x16, byte| vector.simd_eq(u8x16::splat(byte));
+    fn of<S: Simd>(simd: S, bytes: u8x64<S>) -> Self {
         // The two kinds of brackets differ in one bit.
-        let either = |vector| vector & u8x16::splat(!0x20);
+        let either = bytes & u8x64::splat(simd, !0x20);
+        // That bit is moved to the top of its byte, where it is taken from.
+        let twice = bytes + bytes;
         // As a number with a sign, what is not ASCII is below zero.
-        let rare =
-            |vector: u8x16| equal(vector, b'\\') | vector.cast_signed().simd_lt(i8x16::splat(0x20)).cast_unsigned();
-        let [a, b, c, d] = vectors.map(rare);
+        let rare = bytes.simd_eq(b'\\') | bytes.bitcast::<i8x64<S>>().simd_lt(0x20);
         Self {
-            quotes: bitmap(vectors, |vector| equal(vector, b'"')),
-            opening: bitmap(vectors, |vector| equal(either(vector), b'[')),
-            closing: bitmap(vectors, |vector| equal(either(vector), b']')),
-            colons: bitmap(vectors, |vector| equal(vector, b':')),
-            commas: bitmap(vectors, |vector| equal(vector, b',')),
-            // Moves that bit to the top of its byte, where it is taken from.
-            curly: bitmap(vectors, |vector| {
-                let twice = vector + vector;
-                twice + twice
-            }),
-            has_rare: (a | b | c | d).to_bitmask() != 0,
+            quotes: bytes.simd_eq(b'"').to_bitmask(),
+            opening: either.simd_eq(b'[').to_bitmask(),
+            closing: either.simd_eq(b']').to_bitmask(),
+            colons: bytes.simd_eq(b':').to_bitmask(),
+            commas: bytes.simd_eq(b',').to_bitmask(),
+            curly: high_bits(twice + twice),
+            has_rare: rare.any_true(),
         }
     }
 }
 
-/// The block, as vectors.
+/// The highest bit of each byte.
 #[inline(always)]
-fn vectors(block: &[u8; SIZE]) -> [u8x16; 4] {
-    std::array::from_fn(|at| u8x16::new(block.as_chunks().0[at]))
-}
-
-/// A bit for each byte: the highest of what is made of it.
-#[inline(always)]
-fn bitmap(vectors: &[u8x16; 4], of: impl Fn(u8x16) -> u8x16) -> u64 {
-    let [a, b, c, d] = vectors.map(|vector| u64::from(of(vector).to_bitmask()));
-    a | b << 16 | c << 32 | d << 48
+fn high_bits<S: Simd>(bytes: u8x64<S>) -> u64 {
+    bytes.bitcast::<i8x64<S>>().simd_lt(0).to_bitmask()
 }

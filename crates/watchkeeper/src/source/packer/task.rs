@@ -296,7 +296,11 @@ impl Task {
         tracing::debug!(mean = self.mean_at_creation, "objects are packed against a new dictionary");
     }
 
+    /// The last objects have packed badly. While the first list comes, that is no news: all of it is looked at when it is there.
     fn has_drifted(&self) -> bool {
+        if !self.first_list_ended || self.improve {
+            return false;
+        }
         let mean = self.recent.mean();
         self.recent.is_full() && mean as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT
     }
