@@ -49,16 +49,17 @@ impl<'a> Skim<'a> {
     }
 
     /// Takes the next key of an object and its colon, or the end of the object. `first` says whether it is the first one.
-    pub(crate) fn next_key(&mut self, first: bool) -> Result<Option<&'a str>, Odd> {
+    /// The key is text: as bytes, it need not be looked at once more where it is ASCII.
+    pub(crate) fn next_key(&mut self, first: bool) -> Result<Option<&'a [u8]>, Odd> {
         match self.next()? {
             b'}' => return Ok(None),
             b'"' if first => {}
             b',' if !first => self.expect(b'"')?,
             _ => return Err(Odd::Unusual),
         }
-        let key = self.rest_of_text()?;
+        let key = self.rest_of_bytes()?;
         self.expect(b':')?;
-        Ok(Some(key))
+        if self.is_ascii || std::str::from_utf8(key).is_ok() { Ok(Some(key)) } else { Err(Odd::Unusual) }
     }
 
     /// Takes a string without escapes.
@@ -183,11 +184,16 @@ impl<'a> Skim<'a> {
 
     /// A string without escapes, whose quote has been taken.
     fn rest_of_text(&mut self) -> Result<&'a str, Odd> {
+        std::str::from_utf8(self.rest_of_bytes()?).map_err(|_| Odd::Unusual)
+    }
+
+    /// The same, of which it is not known whether it is text.
+    fn rest_of_bytes(&mut self) -> Result<&'a [u8], Odd> {
         let start = self.at;
         if !self.skip_to_special()? {
             return Err(Odd::Unusual);
         }
-        std::str::from_utf8(&self.json[start..self.at - 1]).map_err(|_| Odd::Unusual)
+        Ok(&self.json[start..self.at - 1])
     }
 
     /// A string whose quote has been taken.

@@ -27,7 +27,7 @@ const PROBES: [usize; 10] = [0, 8, 16, 24, 40, 64, 96, 144, 208, 288];
 const PROBE: usize = 16;
 const REACH: usize = 768;
 /// Of as many texts that were put in it is known where they are.
-const REMEMBERED: usize = 32;
+const REMEMBERED: usize = u32::BITS as usize;
 
 /// What is put in stands there as it is. How many bytes are left out for it stands before it.
 const TEXT: usize = 0;
@@ -49,7 +49,7 @@ pub(super) fn cut(base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bo
 fn cut_with<S: Simd>(simd: S, base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bool {
     let room = out.len().saturating_add(room);
     put_length(out, new.len());
-    let mut places = Places::default();
+    let mut texts = Texts::default();
     let (mut left, mut at) = (base, 0);
     loop {
         let kept = common(simd, left, &new[at..]);
@@ -59,7 +59,7 @@ fn cut_with<S: Simd>(simd: S, base: &[u8], new: &[u8], room: usize, out: &mut Ve
         }
         let Some((left_out, put_in)) = until_common(simd, left, &new[at..]) else { return false };
         put_length(out, kept);
-        put(out, &left[..left_out], new, at..at + put_in, &mut places);
+        put(out, &left[..left_out], new, at..at + put_in, &mut texts);
         if out.len() > room {
             return false;
         }
@@ -107,11 +107,11 @@ pub(super) fn join(mut base: &[u8], mut splice: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Writes what is put in for what is left out, in the shortest form.
-fn put(out: &mut Vec<u8>, left_out: &[u8], new: &[u8], place: std::ops::Range<usize>, places: &mut Places) {
+fn put(out: &mut Vec<u8>, left_out: &[u8], new: &[u8], place: std::ops::Range<usize>, texts: &mut Texts) {
     let put_in = &new[place.clone()];
     let is_same_length = left_out.len() == put_in.len();
-    let again = if is_same_length { places.find(new, put_in) } else { None };
-    places.note(place.start, place.end);
+    let again = if is_same_length { texts.find(new, put_in) } else { None };
+    texts.note(place.start, put_in);
     if let Some(ago) = again {
         put_length(out, ago << FORM_BITS | AGAIN);
     } else if is_same_length && cut_digits(left_out, put_in, out) {
@@ -229,10 +229,45 @@ impl Places {
     fn ago(&self, ago: usize) -> Option<(usize, usize)> {
         (ago < self.count.min(REMEMBERED)).then(|| self.all[(self.count - 1 - ago) % REMEMBERED])
     }
+}
 
-    fn find(&self, new: &[u8], text: &[u8]) -> Option<usize> {
-        (0..self.count.min(REMEMBERED)).find(|ago| self.ago(*ago).is_some_and(|(start, end)| &new[start..end] == text))
+/// The last texts that were put in, and a mark of each, so that the same one is found without a look at all of them.
+#[derive(Default)]
+struct Texts {
+    places: Places,
+    marks: [u32; REMEMBERED],
+}
+
+impl Texts {
+    fn note(&mut self, start: usize, text: &[u8]) {
+        self.marks[self.places.count % REMEMBERED] = mark(text);
+        self.places.note(start, start + text.len());
     }
+
+    /// How many cuts ago this text was put in, if it was.
+    fn find(&self, new: &[u8], text: &[u8]) -> Option<usize> {
+        let wanted = mark(text);
+        let marked = self.marks.iter().enumerate();
+        let equal = marked.fold(0, |equal, (at, mark)| equal | u32::from(*mark == wanted) << at);
+        // The last one first.
+        let mut equal = equal.rotate_right((self.places.count % REMEMBERED) as u32);
+        while equal != 0 {
+            let ago = equal.leading_zeros();
+            if self.places.ago(ago as usize).is_some_and(|(start, end)| &new[start..end] == text) {
+                return Some(ago as usize);
+            }
+            equal &= !(0x8000_0000 >> ago);
+        }
+        None
+    }
+}
+
+/// Differs between most texts.
+fn mark(text: &[u8]) -> u32 {
+    let first = text
+        .first_chunk()
+        .map_or_else(|| u32::from(text.first().copied().unwrap_or_default()), |four| u32::from_le_bytes(*four));
+    first ^ (text.len() as u32).wrapping_mul(0x9e37_79b1)
 }
 
 /// How many bytes the two have in common at the beginning.
@@ -375,6 +410,20 @@ mod tests {
         for odd in ["f9e8d7c6-b5a4-9382-7160-5f4e3a2c1b0g", "F9E8D7C6-B5A4-9382-7160-5F4E3A2C1B0D"] {
             let size = spliced(pod(one).as_bytes(), pod(odd).as_bytes()).expect("a splice");
             assert!((36..50).contains(&size), "{size}");
+        }
+    }
+
+    /// However many there are: only the last ones are known.
+    #[test]
+    fn what_comes_again_is_found_among_many() {
+        let text = |value: &dyn Fn(usize) -> String| -> String {
+            (0..200).map(|number| format!(r#"{{"field-{number}":"{}"}},"#, value(number))).collect()
+        };
+        let base = text(&|number| format!("old-{number:012}-text"));
+        for different in [1, 7, 31, 32, 33, 64, 200] {
+            let new = text(&|number| format!("new-{:012}-word", number % different * 7919));
+            let size = spliced(base.as_bytes(), new.as_bytes()).expect("a splice");
+            assert!(different > 7 || size < 200 * 5 + different * 24, "{different}: {size}");
         }
     }
 

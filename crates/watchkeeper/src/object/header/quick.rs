@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{INITIAL_EVENTS_END, ManagedFields, RawHeader};
 use crate::object::skim::{Odd, Skim};
 
-const MANAGED_FIELDS: &str = "managedFields";
+const MANAGED_FIELDS: &[u8] = b"managedFields";
 
 /// Reads the header of the object that `json` begins with, and says where that object ends.
 pub(super) fn read(json: &[u8]) -> Result<(RawHeader<'_>, usize), Odd> {
@@ -15,9 +15,9 @@ pub(super) fn read(json: &[u8]) -> Result<(RawHeader<'_>, usize), Odd> {
     let mut managed_fields = (0, 0..0);
     each_field(&mut skim, |skim, key| {
         match key {
-            "kind" => header.kind = Some(text(skim)?),
-            "apiVersion" => header.api_version = Some(text(skim)?),
-            "metadata" => {
+            b"kind" => header.kind = Some(text(skim)?),
+            b"apiVersion" => header.api_version = Some(text(skim)?),
+            b"metadata" => {
                 header.forget_metadata();
                 metadata(skim, &mut header, &mut managed_fields)?;
             }
@@ -42,17 +42,18 @@ fn metadata<'a>(
 ) -> Result<(), Odd> {
     each_field(skim, |skim, key| {
         match key {
-            "name" => header.name = Some(text(skim)?),
-            "namespace" => header.namespace = Some(text(skim)?),
-            "uid" => header.uid = Some(text(skim)?),
-            "resourceVersion" => header.resource_version = Some(text(skim)?),
-            "deletionTimestamp" => {
+            b"name" => header.name = Some(text(skim)?),
+            b"namespace" => header.namespace = Some(text(skim)?),
+            b"uid" => header.uid = Some(text(skim)?),
+            b"resourceVersion" => header.resource_version = Some(text(skim)?),
+            b"deletionTimestamp" => {
                 skim.text()?;
                 header.deleting = true;
             }
-            "labels" => {
+            b"labels" => {
                 header.labels.clear();
                 each_field(skim, |skim, key| {
+                    let key = std::str::from_utf8(key).map_err(|_| Odd::Unusual)?;
                     header.labels.push((Cow::Borrowed(key), text(skim)?));
                     Ok(())
                 })?;
@@ -63,10 +64,10 @@ fn metadata<'a>(
                 skim.skip()?;
                 *managed_fields = (managed_fields.0 + 1, start..skim.offset());
             }
-            "annotations" => {
+            b"annotations" => {
                 header.initial_events_end = false;
                 each_field(skim, |skim, key| {
-                    if key == INITIAL_EVENTS_END {
+                    if key == INITIAL_EVENTS_END.as_bytes() {
                         header.initial_events_end = skim.text()? == "true";
                         return Ok(());
                     }
@@ -88,7 +89,7 @@ fn text<'a>(skim: &mut Skim<'a>) -> Result<Cow<'a, str>, Odd> {
 /// Calls `field` with each key of an object; it takes the value.
 fn each_field<'a>(
     skim: &mut Skim<'a>,
-    mut field: impl FnMut(&mut Skim<'a>, &'a str) -> Result<(), Odd>,
+    mut field: impl FnMut(&mut Skim<'a>, &'a [u8]) -> Result<(), Odd>,
 ) -> Result<(), Odd> {
     skim.open_object()?;
     let mut first = true;
