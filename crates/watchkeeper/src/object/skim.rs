@@ -58,8 +58,11 @@ impl<'a> Skim<'a> {
             _ => return Err(Odd::Unusual),
         }
         let key = self.rest_of_bytes()?;
+        if !self.is_ascii && std::str::from_utf8(key).is_err() {
+            return Err(Odd::Unusual);
+        }
         self.expect(b':')?;
-        if self.is_ascii || std::str::from_utf8(key).is_ok() { Ok(Some(key)) } else { Err(Odd::Unusual) }
+        Ok(Some(key))
     }
 
     /// Takes a string without escapes.

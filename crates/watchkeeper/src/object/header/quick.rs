@@ -274,7 +274,12 @@ mod tests {
             compare(json.as_bytes()).unwrap_or_else(|error| panic!("{json}: {error}"));
         }
         assert_eq!(read(b"{\"a\":\"\xff\"}").map(|(header, _)| header.is_plain), Ok(false));
-        assert!(read(b"{\"metadata\":{\"name\":\"\xff\"}}").is_err());
+        for json in
+            [&b"{\"metadata\":{\"name\":\"\xff\"}}"[..], b"{\"\xff\"", b"{\"metadata\":{\"\xff\"", b"{\"\xff\":1}"]
+        {
+            assert_eq!(read(json).map(|_| ()), Err(Odd::Unusual), "{}", json.escape_ascii());
+            compare(json).unwrap_or_else(|error| panic!("{}: {error}", json.escape_ascii()));
+        }
     }
 
     /// Damage of any sort, near each other or not.

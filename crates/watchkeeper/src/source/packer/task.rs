@@ -6,8 +6,9 @@
 //!   what differs from that: it takes a fraction of the time, and less memory.
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
-//! - When the last 100 objects that were like no other packed to 1.5 times the size that the dictionary was made with, another is tried: a new
-//!   template has been rolled out, say. It is made of the last objects and of those in the store, half and half.
+//! - When after that the last 100 objects that were like no other packed to 1.5 times the size that the dictionary was made
+//!   with, another is tried: a new template has been rolled out, say. It is made of the last objects and of those in the store,
+//!   half and half. If it is no better, twice as many objects must come before the next try.
 //! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
 //!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
 
@@ -48,6 +49,9 @@ pub(super) struct Task {
     /// The mean packed size when the dictionary was made.
     mean_at_creation: usize,
     recent: Recent,
+    /// How many objects that were like no other have come since the last try, and how many must before the next.
+    since_try: usize,
+    patience: usize,
     models: Models,
     /// A dictionary over the whole store is to be tried.
     improve: bool,
@@ -80,6 +84,8 @@ enum Sample {
 const ASIDE: usize = 32;
 /// How long they wait for such a thread.
 const ASIDE_WAIT: Duration = Duration::from_millis(10);
+/// However often nothing better was found, another is tried when as many objects have come that are like no other.
+const MOST_PATIENCE: usize = 100_000;
 /// Objects of the store that are looked at between two looks at the messages.
 const PASS_SLICE: usize = 16;
 /// What a try looks at, at most: bytes of bodies, and objects.
@@ -106,6 +112,8 @@ impl Task {
             old: Weak::new(),
             mean_at_creation: 0,
             recent: Recent::default(),
+            since_try: 0,
+            patience: DICTIONARY_WINDOW,
             models: Models::default(),
             improve: false,
             stored: 0,
@@ -214,9 +222,12 @@ impl Task {
                 }
                 let size = object.pack(Some(&dictionary));
                 self.recent.push(object, size);
+                self.since_try = self.since_try.saturating_add(1);
                 self.models.put(object, &json);
                 if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
                     self.try_another(Sample::StoreAndRecent);
+                    (self.since_try, self.patience) = (0, (2 * self.patience).min(MOST_PATIENCE));
+                    self.recent = Recent::default();
                 }
             }
             None if object.size() > self.sample => {
@@ -279,8 +290,6 @@ impl Task {
         if let Some(known) = &self.known {
             self.stored = known.list_keys().len();
             self.improve = true;
-            // The waits have grown with each look at a list that was still coming: what comes now is another matter.
-            self.wait = REPACK_WAIT;
             self.look_later();
         }
     }
@@ -290,6 +299,7 @@ impl Task {
             self.old = Arc::downgrade(&old);
         }
         self.recent = Recent::default();
+        (self.since_try, self.patience) = (0, DICTIONARY_WINDOW);
         self.models.clear();
         self.count(|status| status.generation += 1);
         self.count_dictionaries();
@@ -298,11 +308,11 @@ impl Task {
 
     /// The last objects have packed badly. While the first list comes, that is no news: all of it is looked at when it is there.
     fn has_drifted(&self) -> bool {
-        if !self.first_list_ended || self.improve {
-            return false;
-        }
-        let mean = self.recent.mean();
-        self.recent.is_full() && mean as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT
+        self.first_list_ended
+            && !self.improve
+            && self.recent.is_full()
+            && self.since_try >= self.patience
+            && self.recent.mean() as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT
     }
 
     /// Looks for a better dictionary, on a thread of its own.
@@ -310,9 +320,6 @@ impl Task {
         let Some(current) = self.current.clone() else { return };
         let (sample, total) = self.sample_objects(sample);
         let size = dictionary::largest(total);
-        // If there is nothing better, this is as good as it gets, until it gets worse than what was tried.
-        self.mean_at_creation = self.mean_at_creation.max(self.recent.mean());
-        self.recent = Recent::default();
         self.trying = Some(spawn_blocking(move || {
             dictionary::find_better(&dictionary::bodies(&sample, TRY_BYTES), size, &current)
         }));
@@ -325,8 +332,14 @@ impl Task {
             Sample::StoreAndRecent => self.recent.objects.iter().filter_map(|(object, _)| object.upgrade()).collect(),
         };
         let keys = self.known.as_ref().map(|known| known.list_keys()).unwrap_or_default();
-        let count = keys.len().max(recent.len());
-        let stored: Vec<Object> = spread(&keys, TRY_OBJECTS / 2)
+        // Where it is not known which objects there are, it is known how many have come.
+        let count = if self.known.is_some() { keys.len().max(recent.len()) } else { self.packed() };
+        let of_store = match sample {
+            Sample::Store => TRY_OBJECTS / 2,
+            // Many of the last ones may be gone.
+            Sample::StoreAndRecent => recent.len().clamp(DICTIONARY_WINDOW, TRY_OBJECTS / 2),
+        };
+        let stored: Vec<Object> = spread(&keys, of_store)
             .filter_map(|key| self.known.as_ref().and_then(|known| known.get_by_key(key)))
             .collect();
         let recent: Vec<Object> = spread(&recent, TRY_OBJECTS / 2).cloned().collect();
@@ -401,7 +414,7 @@ impl Task {
             self.pass = None;
             self.repacked = Repacked::default();
             // What is not in the store yet is found next time.
-            if self.old.strong_count() > 0 || self.improve {
+            if self.old.strong_count() > 0 {
                 self.look_later();
             }
         }
@@ -411,6 +424,12 @@ impl Task {
 
     fn count(&self, change: impl FnOnce(&mut Packing)) {
         change(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// How many objects were packed so far.
+    fn packed(&self) -> usize {
+        let packed = self.status.lock().unwrap_or_else(PoisonError::into_inner).packed;
+        usize::try_from(packed).unwrap_or(usize::MAX)
     }
 
     fn count_dictionaries(&self) {

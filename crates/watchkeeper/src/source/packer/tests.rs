@@ -424,6 +424,30 @@ async fn without_a_store_to_look_at_old_dictionaries_live_until_their_objects_ar
     assert_eq!(packer.status().dictionaries, 1);
 }
 
+/// What no dictionary makes smaller must not hide what another one would.
+#[tokio::test(start_paused = true)]
+async fn after_tries_in_vain_a_rollout_is_noticed_all_the_same() {
+    let (store, packer) = settled(1500).await;
+    let before = packer.status().generation;
+    let admit = async |number: usize, payload: &str| {
+        let object = with_payload(&format!("o{number}z"), number, payload);
+        packer.admit(&object, None).await;
+        packer.flush();
+        store.put(object);
+        drained(&packer).await;
+    };
+    for number in 0..150 {
+        admit(number, &noise(number as u64 + 100, 20_000)).await;
+    }
+    until("the try is over", || !packer.status().busy).await;
+    assert_eq!(packer.status().generation, before, "nothing is better");
+    let template = noise(7, 3000);
+    for number in 1000..1500 {
+        admit(number, &template).await;
+    }
+    until("a dictionary with the template", || packer.status().generation > before).await;
+}
+
 /// Pods of which a few are others: too few for drift, enough for a better dictionary.
 async fn admit_mixed(packer: &Packer, store: &Store, numbers: std::ops::Range<usize>) {
     for number in numbers {
