@@ -6,10 +6,10 @@ use crate::configuration::{Configuration, Driver, Task};
 /// How many pods most rows are about.
 pub(crate) const PODS: u32 = 100_000;
 pub(crate) const MOST_PODS: u32 = 1_000_000;
-pub(crate) const QUICK_PODS: u32 = 10_000;
+pub(crate) const QUICK_PODS: u32 = 20_000;
 /// What it costs to decode an event does not depend on the number of pods, but to sync them takes time.
 pub(crate) const DECODE_PODS: u32 = 20_000;
-pub(crate) const QUICK_DECODE_PODS: u32 = 2_500;
+pub(crate) const QUICK_DECODE_PODS: u32 = 5_000;
 /// Sizes at which growth is looked at.
 pub(crate) const SIZES: [u32; 4] = [1_000, 10_000, PODS, MOST_PODS];
 
