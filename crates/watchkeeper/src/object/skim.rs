@@ -44,13 +44,13 @@ impl<'a> Skim<'a> {
     }
 
     /// Takes a `{`. Nothing at all is not the beginning of one.
-    pub(crate) fn open_object(&mut self) -> Result<(), Odd> {
+    fn open_object(&mut self) -> Result<(), Odd> {
         if self.json.is_empty() { Err(Odd::Unusual) } else { self.expect(b'{') }
     }
 
     /// Takes the next key of an object and its colon, or the end of the object. `first` says whether it is the first one.
     /// The key is text: as bytes, it need not be looked at once more where it is ASCII.
-    pub(crate) fn next_key(&mut self, first: bool) -> Result<Option<&'a [u8]>, Odd> {
+    fn next_key(&mut self, first: bool) -> Result<Option<&'a [u8]>, Odd> {
         match self.next()? {
             b'}' => return Ok(None),
             b'"' if first => {}
@@ -63,6 +63,51 @@ impl<'a> Skim<'a> {
         }
         self.expect(b':')?;
         Ok(Some(key))
+    }
+
+    /// Takes an object. `field` is called with each key, and takes the value.
+    pub(crate) fn each_field(
+        &mut self,
+        mut field: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Odd>,
+    ) -> Result<(), Odd> {
+        self.open_object()?;
+        let mut first = true;
+        while let Some(key) = self.next_key(std::mem::take(&mut first))? {
+            field(self, key)?;
+        }
+        Ok(())
+    }
+
+    /// Takes an array. `element` is called with the number of each element, and takes it.
+    pub(crate) fn each_element(
+        &mut self,
+        mut element: impl FnMut(&mut Self, usize) -> Result<(), Odd>,
+    ) -> Result<(), Odd> {
+        self.expect(b'[')?;
+        if self.skip_if(b']')? {
+            return Ok(());
+        }
+        for number in 0.. {
+            element(self, number)?;
+            match self.next()? {
+                b',' => {}
+                b']' => break,
+                _ => return Err(Odd::Unusual),
+            }
+        }
+        Ok(())
+    }
+
+    /// The byte that the next value begins with.
+    pub(crate) fn first_byte(&self) -> Result<u8, Odd> {
+        self.json.get(self.at).copied().ok_or(Odd::CutOff)
+    }
+
+    /// Takes any value, as it is written.
+    pub(crate) fn value(&mut self) -> Result<&'a str, Odd> {
+        let start = self.at;
+        self.skip()?;
+        std::str::from_utf8(&self.json[start..self.at]).map_err(|_| Odd::Unusual)
     }
 
     /// Takes a string without escapes.

@@ -1,8 +1,8 @@
 //! Reads single fields out of an object's JSON.
 //!
-//! A path is followed with serde_json's own reader, and everything beside it is skipped without building anything. As
-//! everywhere, the last of two equal keys wins. Values are taken as they are written (`1.0` is not `1`), so that no
-//! number is ever rounded.
+//! A path is followed with the quick reader that headers are read with, and where that gives up, with serde_json's own.
+//! Everything beside the path is skipped without building anything. As everywhere, the last of two equal keys wins. Values
+//! are taken as they are written (`1.0` is not `1`), so that no number is ever rounded.
 
 use std::fmt;
 
@@ -10,6 +10,8 @@ use compact_str::CompactString;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::object::skim::{Odd, Skim};
 
 /// Where in an object a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +45,61 @@ impl Path {
     /// Where there is something else, or nothing, or no JSON, nothing is added.
     pub(super) fn read(&self, json: &[u8], out: &mut Vec<CompactString>) {
         let start = out.len();
+        if follow(&mut Skim::new(json), &self.0, out).is_err() {
+            out.truncate(start);
+            self.read_carefully(json, out);
+        }
+    }
+
+    fn read_carefully(&self, json: &[u8], out: &mut Vec<CompactString>) {
+        let start = out.len();
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         if (Walk { steps: &self.0, out }).deserialize(&mut deserializer).is_err() {
             out.truncate(start);
         }
+    }
+}
+
+impl Step {
+    /// The element of an array that is meant, if it is one.
+    fn number(&self) -> Option<usize> {
+        let Self::Into(name) = self else { return None };
+        // RFC 6901 knows no `01`, and parse() would take `+1`.
+        name.parse().ok().filter(|number: &usize| **name == *number.to_string())
+    }
+
+    /// Elements of an array that are meant: this one, or all.
+    fn leads_into(&self, wanted: Option<usize>, element: usize) -> bool {
+        matches!(self, Self::Each) || wanted == Some(element)
+    }
+}
+
+/// Takes a value, and adds what stands in it at the end of these steps.
+fn follow(skim: &mut Skim<'_>, steps: &[Step], out: &mut Vec<CompactString>) -> Result<(), Odd> {
+    let Some((step, rest)) = steps.split_first() else {
+        take(skim.value()?, true, out);
+        return Ok(());
+    };
+    match (skim.first_byte()?, step) {
+        (b'{', Step::Into(name)) => {
+            let start = out.len();
+            skim.each_field(|skim, key| {
+                if key != name.as_bytes() {
+                    return skim.skip();
+                }
+                out.truncate(start);
+                follow(skim, rest, out)
+            })
+        }
+        (b'[', step) => {
+            let wanted = step.number();
+            skim.each_element(
+                |skim, element| {
+                    if step.leads_into(wanted, element) { follow(skim, rest, out) } else { skim.skip() }
+                },
+            )
+        }
+        _ => skim.skip(),
     }
 }
 
@@ -71,7 +124,10 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 /// Adds the text of what was found.
 fn take(found: &str, arrays: bool, out: &mut Vec<CompactString>) {
     match found.as_bytes().first() {
-        Some(b'"') => out.extend(serde_json::from_str::<String>(found).ok().map(CompactString::from)),
+        Some(b'"') => match found.get(1..found.len() - 1) {
+            Some(plain) if !plain.contains('\\') => out.push(plain.into()),
+            _ => out.extend(serde_json::from_str::<String>(found).ok().map(CompactString::from)),
+        },
         Some(b'[') if arrays => {
             for element in serde_json::from_str::<Vec<&RawValue>>(found).unwrap_or_default() {
                 take(element.get(), false, out);
@@ -108,18 +164,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         let Some((step, rest)) = self.steps.split_first() else { return Ok(()) };
-        let wanted = match step {
-            Step::Each => None,
-            Step::Into(number) => match number.parse::<usize>() {
-                // RFC 6901 knows no `01`, and parse() would take `+1`.
-                Ok(wanted) if **number == *wanted.to_string() => Some(wanted),
-                _ => Some(usize::MAX),
-            },
-        };
+        let wanted = step.number();
         for at in 0.. {
-            let more = match wanted {
-                Some(wanted) if wanted != at => seq.next_element::<IgnoredAny>()?.is_some(),
-                _ => seq.next_element_seed(Walk { steps: rest, out: &mut *self.out })?.is_some(),
+            let more = if step.leads_into(wanted, at) {
+                seq.next_element_seed(Walk { steps: rest, out: &mut *self.out })?.is_some()
+            } else {
+                seq.next_element::<IgnoredAny>()?.is_some()
             };
             if !more {
                 break;
@@ -178,6 +228,8 @@ impl Visitor<'_> for Is<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(pointer: &str, json: &str) -> Vec<CompactString> {
@@ -241,6 +293,54 @@ mod tests {
         let json = br#"{"metadata": {"ownerReferences": [{"uid": "a", "name": "x"}, {"name": "y"}, null, {"uid": "b", "uid": "c"}]}}"#;
         Path::owner_uids().read(json, &mut out);
         assert_eq!(out, ["a", "c"]);
+    }
+
+    const POD: &str = concat!(
+        r#"{"metadata":{"name":"web-0","ownerReferences":[{"uid":"a","name":"x"},{"uid":"b"},7,[],{}],"a":{"é":"ü\n\u00e9"}},"#,
+        r#""spec":{"n":[0,[1,{"a":"x"}],-1.50e7,true,null,"\\"],"s":"","o":{"a":{},"b":[[]]}},"spec":{"n":[{"a":[1,2]}]}} and more"#,
+    );
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn the_two_readers_find_the_same_also_in_what_is_damaged(
+            damage in proptest::collection::vec((0..POD.len(), proptest::option::of(any::<u8>())), 0..3),
+            steps in proptest::collection::vec(proptest::sample::select(vec![
+                "metadata", "ownerReferences", "uid", "spec", "n", "a", "o", "s", "é", "0", "1", "01", "b", "*",
+            ]), 0..4),
+        ) {
+            let mut json = POD.as_bytes().to_vec();
+            for (at, byte) in damage {
+                let at = at.min(json.len() - 1);
+                match byte {
+                    Some(byte) => json[at] = byte,
+                    None => drop(json.remove(at)),
+                }
+            }
+            let step = |step: &str| if step == "*" { Step::Each } else { Step::Into(step.into()) };
+            let path = Path(steps.into_iter().map(step).collect());
+            let (mut quick, mut careful) = (Vec::new(), Vec::new());
+            path.read_carefully(&json, &mut careful);
+            if follow(&mut Skim::new(&json), &path.0, &mut quick).is_ok() {
+                prop_assert_eq!(&quick, &careful);
+            }
+            quick.clear();
+            path.read(&json, &mut quick);
+            prop_assert_eq!(quick, careful);
+        }
+    }
+
+    #[test]
+    fn what_a_server_writes_is_read_quickly() {
+        let found = |pointer: &str| {
+            let mut out = Vec::new();
+            follow(&mut Skim::new(POD.as_bytes()), &Path::pointer(pointer).0, &mut out).map(|()| out)
+        };
+        assert_eq!(found("/metadata/name"), Ok(vec!["web-0".into()]));
+        assert_eq!(found("/metadata/ownerReferences/1/uid"), Ok(vec!["b".into()]));
+        assert_eq!(found("/spec/n/0/a"), Ok(vec!["1".into(), "2".into()]), "the last of equal keys");
+        assert_eq!(found("/spec/s"), Ok(vec![]));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) fn read(json: &[u8]) -> Result<(RawHeader<'_>, usize), Odd> {
     let (mut skim, mut header) = (Skim::new(json), RawHeader::default());
     // How many there are, and where the last of them stand in the text.
     let mut managed_fields = (0, 0..0);
-    each_field(&mut skim, |skim, key| {
+    skim.each_field(|skim, key| {
         match key {
             b"kind" => header.kind = Some(text(skim)?),
             b"apiVersion" => header.api_version = Some(text(skim)?),
@@ -40,7 +40,7 @@ fn metadata<'a>(
     header: &mut RawHeader<'a>,
     managed_fields: &mut (usize, Range<usize>),
 ) -> Result<(), Odd> {
-    each_field(skim, |skim, key| {
+    skim.each_field(|skim, key| {
         match key {
             b"name" => header.name = Some(text(skim)?),
             b"namespace" => header.namespace = Some(text(skim)?),
@@ -52,7 +52,7 @@ fn metadata<'a>(
             }
             b"labels" => {
                 header.labels.clear();
-                each_field(skim, |skim, key| {
+                skim.each_field(|skim, key| {
                     let key = std::str::from_utf8(key).map_err(|_| Odd::Unusual)?;
                     header.labels.push((Cow::Borrowed(key), text(skim)?));
                     Ok(())
@@ -66,7 +66,7 @@ fn metadata<'a>(
             }
             b"annotations" => {
                 header.initial_events_end = false;
-                each_field(skim, |skim, key| {
+                skim.each_field(|skim, key| {
                     if key == INITIAL_EVENTS_END.as_bytes() {
                         header.initial_events_end = skim.text()? == "true";
                         return Ok(());
@@ -84,19 +84,6 @@ fn metadata<'a>(
 
 fn text<'a>(skim: &mut Skim<'a>) -> Result<Cow<'a, str>, Odd> {
     skim.text().map(Cow::Borrowed)
-}
-
-/// Calls `field` with each key of an object; it takes the value.
-fn each_field<'a>(
-    skim: &mut Skim<'a>,
-    mut field: impl FnMut(&mut Skim<'a>, &'a [u8]) -> Result<(), Odd>,
-) -> Result<(), Odd> {
-    skim.open_object()?;
-    let mut first = true;
-    while let Some(key) = skim.next_key(std::mem::take(&mut first))? {
-        field(skim, key)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
