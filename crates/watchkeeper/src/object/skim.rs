@@ -202,7 +202,7 @@ impl<'a> Skim<'a> {
     fn rest_of_scalar(&mut self, first: u8) -> Result<(), Odd> {
         match first {
             b'-' => self.negative(),
-            b'0' => self.rest_of_number(),
+            b'0' => self.rest_of_zero(),
             b'1'..=b'9' => {
                 self.digits();
                 self.rest_of_number()
@@ -301,13 +301,18 @@ impl<'a> Skim<'a> {
 
     fn negative(&mut self) -> Result<(), Odd> {
         match self.next()? {
-            b'0' => {}
+            b'0' => self.rest_of_zero(),
             b'1'..=b'9' => {
                 self.digits();
+                self.rest_of_number()
             }
-            _ => return Err(Odd::Unusual),
+            _ => Err(Odd::Unusual),
         }
-        self.rest_of_number()
+    }
+
+    /// What follows a zero in front, which is not another digit.
+    fn rest_of_zero(&mut self) -> Result<(), Odd> {
+        if self.json.get(self.at).is_some_and(u8::is_ascii_digit) { Err(Odd::Unusual) } else { self.rest_of_number() }
     }
 
     /// What follows the whole part. Where the text ends behind a number, the number may go on: it is cut off.

@@ -25,6 +25,9 @@ enum Step {
     Each,
 }
 
+/// Longer paths end deeper than serde_json goes.
+const MOST_STEPS: usize = 127;
+
 impl Path {
     /// A JSON pointer (RFC 6901). A missing slash in front is added: there is nothing else that it could mean.
     pub(super) fn pointer(pointer: &str) -> Self {
@@ -45,7 +48,7 @@ impl Path {
     /// Where there is something else, or nothing, or no JSON, nothing is added.
     pub(super) fn read(&self, json: &[u8], out: &mut Vec<CompactString>) {
         let start = out.len();
-        if follow(&mut Skim::new(json), &self.0, out).is_err() {
+        if self.0.len() > MOST_STEPS || follow(&mut Skim::new(json), &self.0, out).is_err() {
             out.truncate(start);
             self.read_carefully(json, out);
         }
@@ -99,7 +102,11 @@ fn follow(skim: &mut Skim<'_>, steps: &[Step], out: &mut Vec<CompactString>) -> 
                 },
             )
         }
-        _ => skim.skip(),
+        // Here the path ends early. What serde_json reads there, it reads in full: it must be what that would take.
+        (b'{', Step::Each) => skim.each_field(|skim, _| skim.skip()),
+        (b'"', _) => skim.skip_text(),
+        (b't' | b'f' | b'n', _) => skim.skip(),
+        _ => Err(Odd::Unusual),
     }
 }
 
@@ -296,27 +303,35 @@ mod tests {
     }
 
     const POD: &str = concat!(
-        r#"{"metadata":{"name":"web-0","ownerReferences":[{"uid":"a","name":"x"},{"uid":"b"},7,[],{}],"a":{"é":"ü\n\u00e9"}},"#,
-        r#""spec":{"n":[0,[1,{"a":"x"}],-1.50e7,true,null,"\\"],"s":"","o":{"a":{},"b":[[]]}},"spec":{"n":[{"a":[1,2]}]}} and more"#,
+        r#"{"metadata":{"name":"web-0","ownerReferences":[{"uid":"a","name":"x"},{"uid":"b"},true,null,"s",[],{}],"a":{"é":"ü\n\u00e9"}},"#,
+        r#""spec":{"n":["z",[0,{"a":"x"}],-1.50e7,true,null,"\\"],"s":"","o":{"a":{},"b":[[]]}},"spec":{"n":[{"a":[1,2]}]}} and more"#,
     );
 
+    /// What stands there in place of a byte.
+    fn damage() -> impl Strategy<Value = Vec<u8>> {
+        let tokens =
+            ["", "\\ud800", "1e400", "\"\\ud800\",", "1e400,", "{\"k\":1},", "{\"\\ud800\":1},", " ", "0", "[", "{"];
+        prop_oneof![
+            any::<u8>().prop_map(|byte| vec![byte]),
+            proptest::sample::select(tokens.to_vec()).prop_map(|token| token.as_bytes().to_vec()),
+            Just(b"\"\xff\",".to_vec()),
+        ]
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2048))]
+        #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
         fn the_two_readers_find_the_same_also_in_what_is_damaged(
-            damage in proptest::collection::vec((0..POD.len(), proptest::option::of(any::<u8>())), 0..3),
+            damage in proptest::collection::vec((0..POD.len(), damage()), 0..3),
             steps in proptest::collection::vec(proptest::sample::select(vec![
                 "metadata", "ownerReferences", "uid", "spec", "n", "a", "o", "s", "é", "0", "1", "01", "b", "*",
             ]), 0..4),
         ) {
             let mut json = POD.as_bytes().to_vec();
-            for (at, byte) in damage {
+            for (at, bytes) in damage {
                 let at = at.min(json.len() - 1);
-                match byte {
-                    Some(byte) => json[at] = byte,
-                    None => drop(json.remove(at)),
-                }
+                json.splice(at..=at, bytes);
             }
             let step = |step: &str| if step == "*" { Step::Each } else { Step::Into(step.into()) };
             let path = Path(steps.into_iter().map(step).collect());
@@ -328,6 +343,33 @@ mod tests {
             quick.clear();
             path.read(&json, &mut quick);
             prop_assert_eq!(quick, careful);
+        }
+    }
+
+    /// Where the path ends early serde_json reads what is there, and refuses all of it if that is nothing that it could take.
+    #[test]
+    fn what_ends_a_path_early_is_looked_at_as_carefully_as_ever() {
+        let check = |path: &Path, json: &str| {
+            let (mut found, mut careful) = (Vec::new(), Vec::new());
+            path.read(json.as_bytes(), &mut found);
+            path.read_carefully(json.as_bytes(), &mut careful);
+            assert_eq!(found, careful, "{json}");
+        };
+        for odd in
+            [r#""\ud800""#, "1e400", "-1e999999999999", r#"{"\ud800":1}"#, "{\"k\":1}", "7", "\"s\"", "01", "nul"]
+        {
+            check(&Path::owner_uids(), &format!(r#"{{"metadata":{{"ownerReferences":[{{"uid":"a"}},{odd}]}}}}"#));
+            check(
+                &Path::owner_uids(),
+                &format!(r#"{{"metadata":{{"ownerReferences":{odd},"ownerReferences":[{{"uid":"a"}}]}}}}"#),
+            );
+            check(&Path::pointer("/a/b"), &format!(r#"{{"a":{odd},"a":{{"b":"x"}}}}"#));
+            check(&Path::pointer(""), odd);
+            check(&Path::pointer(""), &format!("-{odd} "));
+        }
+        let deep = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        for levels in [1, 60, 64, 126, 127, 128, 129, 5000] {
+            check(&Path::pointer(&"/a".repeat(levels)), &deep(levels));
         }
     }
 
