@@ -57,6 +57,8 @@ pub(super) struct Task {
     improve: bool,
     /// How many objects the store had when that was last looked at.
     stored: usize,
+    /// There were none for long: all that was listed may have gone again. It is looked for, but nobody need wait for that.
+    in_vain: bool,
     trying: Option<JoinHandle<Option<Better>>>,
     /// Keys of the store that are still to be looked at for bodies of the old dictionary.
     pass: Option<std::vec::IntoIter<ObjectKey>>,
@@ -117,6 +119,7 @@ impl Task {
             models: Models::default(),
             improve: false,
             stored: 0,
+            in_vain: false,
             trying: None,
             pass: None,
             repacked: Repacked::default(),
@@ -196,7 +199,7 @@ impl Task {
 
     /// Says whether there is something to be done even if nothing more comes.
     fn note_plans(&self) {
-        let has_plans = self.trying.is_some() || self.pass.is_some() || self.look_at.is_some();
+        let has_plans = self.trying.is_some() || self.pass.is_some() || (self.look_at.is_some() && !self.in_vain);
         self.count(|status| status.busy = has_plans || !self.messages.is_empty());
     }
 
@@ -210,6 +213,10 @@ impl Task {
     }
 
     fn take(&mut self, object: &Object, base: Option<&Base>) {
+        if std::mem::take(&mut self.in_vain) {
+            self.wait = REPACK_WAIT;
+            self.look_later();
+        }
         match self.current.clone() {
             Some(dictionary) => {
                 self.count(|status| status.packed += 1);
@@ -385,6 +392,7 @@ impl Task {
                 self.improve = false;
                 self.try_another(Sample::Store);
             } else {
+                self.in_vain = stored == 0 && self.wait == REPACK_WAIT_MAX;
                 self.look_later();
             }
         }
