@@ -33,7 +33,7 @@
 //! | [`HANDLER_PANIC_PAUSE`] | `processorListener.run` | 1 s | |
 //! | [`SYNC_TIMEOUT`], [`SYNC_REFUSALS`] | none: `WaitForCacheSync` waits for ever | 2 min without progress, 3 | whoever waits wants to know why |
 //! | [`LINGER`] | none: informers run until their factory stops | 30 s | |
-//! | [`SHARED_DECODES`] | none: all objects are kept decoded | 64 events | |
+//! | [`SHARED_DECODES`], [`SHARED_EVENTS`] | none: all objects are kept decoded | 64 events, 1,024 changes | |
 //! | [`SLOW_SHUTDOWN`] | none | 10 s | |
 //! | [`SYNCED_POLL`] | `syncedPollPeriod` | 100 ms | |
 //! | [`CONTROLLER_BACKOFF_INITIAL`], [`CONTROLLER_BACKOFF_MAX`] | `DefaultTypedControllerRateLimiter` | 5 ms to 1000 s | |
@@ -197,6 +197,8 @@ pub const SYNC_REFUSALS: u32 = 3;
 pub const LINGER: Duration = Duration::from_secs(30);
 /// What one handler decodes is shared with the others for this many events.
 pub const SHARED_DECODES: usize = 64;
+/// Handlers share the events of at most this many changes that came at once.
+pub const SHARED_EVENTS: usize = 1024;
 /// An informer that stops mentions handlers that have not returned for this long.
 pub const SLOW_SHUTDOWN: Duration = Duration::from_secs(10);
 

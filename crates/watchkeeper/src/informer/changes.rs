@@ -3,9 +3,14 @@
 //! What the processor applies at once is one [`Changes`], shared by all handlers: each reads through it at its own pace. So
 //! telling a handler costs one pointer for a batch, and a list of a hundred thousand objects enters a buffer as one.
 //!
-//! Handlers of one event also share what one of them decodes: see [`Shared`].
+//! Handlers of one event also share the event, and what one of them decodes of its objects, for a while: see [`Shared`].
 
-use super::shared_decodes::{Both, Shared};
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use crate::defaults::SHARED_EVENTS;
+use crate::object::{Places, Shared};
 use crate::{Cached, Cause, Event, Object};
 
 /// One thing that happened to one object.
@@ -50,17 +55,21 @@ impl Change {
         self.last.as_ref()
     }
 
-    /// As a handler is told, with what is decoded of both ends, if others are told too: of an update those are the old state and
-    /// the new, of a deletion the last. There are none only of what never was, and that is no change.
-    pub(super) fn event<K>(&self, decodes: Option<Both>) -> Option<Event<K>> {
+    /// There was an object, or there is one: else nothing has happened.
+    fn is_any(&self) -> bool {
+        self.old.is_some() || self.new.is_some()
+    }
+
+    /// As somebody is told who shares with nobody.
+    pub(super) fn event<K>(&self) -> Option<Event<K>> {
+        self.told(|object, _| Cached::new(object.clone()))
+    }
+
+    /// As a handler is told. There is nothing to tell only of what never was.
+    fn told<K>(&self, cached: impl Fn(&Object, End) -> Cached<K>) -> Option<Event<K>> {
         let (cause, final_state_known) = (self.cause, self.last.is_some());
-        let (old, new) = (self.last.as_ref().or(self.old.as_ref()).cloned(), self.new.clone());
-        let (old, new) = match decodes {
-            None => (old.map(Cached::new), new.map(Cached::new)),
-            Some((of_old, of_new)) => {
-                (old.map(|old| Cached::sharing(old, of_old)), new.map(|new| Cached::sharing(new, of_new)))
-            }
-        };
+        let old = self.last.as_ref().or(self.old.as_ref()).map(|old| cached(old, End::Old));
+        let new = self.new.as_ref().map(|new| cached(new, End::New));
         Some(match (old, new) {
             (None, Some(object)) => Event::Added { object, cause },
             (Some(old), Some(new)) => Event::Updated { old, new, cause },
@@ -70,17 +79,37 @@ impl Change {
     }
 }
 
+/// The two objects that a change can have.
+#[derive(Clone, Copy)]
+enum End {
+    /// The old state, or of a deletion the last.
+    Old,
+    New,
+}
+
+impl End {
+    /// The place of one of them among the objects of all changes.
+    fn of(self, change: usize) -> usize {
+        2 * change + self as usize
+    }
+}
+
 /// Changes that were applied at once, in the order in which they are told.
 pub(super) struct Changes {
     items: Vec<Change>,
     unchanged: usize,
-    shared: Shared,
+    /// If several are told: where they find what others have decoded.
+    shared: Option<Arc<Shared>>,
+    /// Then the events as well are made once, by the first who asks, for all who see the objects as the same type.
+    events: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Changes {
-    pub(super) fn new(items: Vec<Change>, shared: Shared) -> Self {
+    pub(super) fn new(items: Vec<Change>, places: &mut Places, handlers: usize) -> Self {
         let unchanged = items.iter().filter(|change| change.unchanged).count();
-        Self { items, unchanged, shared }
+        // A single handler has nobody to share with.
+        let shared = (handlers > 1).then(|| places.take(2 * items.len()));
+        Self { items, unchanged, shared, events: OnceLock::new() }
     }
 
     pub(super) fn items(&self) -> &[Change] {
@@ -92,8 +121,25 @@ impl Changes {
         if with_unchanged { self.items.len() } else { self.items.len() - self.unchanged }
     }
 
-    /// The event at a place, which shares what is decoded with the others who are told of it.
-    pub(super) fn event<K>(&self, at: usize) -> Option<Event<K>> {
-        self.items[at].event(self.shared.decodes(at))
+    /// What there is at a place for such a one: something or nothing to tell; none at the end.
+    pub(super) fn look(&self, at: usize, with_unchanged: bool) -> Option<bool> {
+        self.items.get(at).map(|change| change.is_any() && (with_unchanged || !change.unchanged))
+    }
+
+    /// The event at a place.
+    pub(super) fn event<K: 'static>(&self, at: usize) -> Option<Cow<'_, Event<K>>> {
+        let Some(shared) = &self.shared else { return self.items.get(at)?.event().map(Cow::Owned) };
+        let told = |(at, change): (usize, &Change)| -> Option<Event<K>> {
+            change.told(|object, end| Cached::told(object.clone(), shared.clone(), end.of(at)))
+        };
+        // A list is told once, and its events would take more memory than its objects.
+        if self.items.len() <= SHARED_EVENTS {
+            let make = || -> Box<Vec<Option<Event<K>>>> { Box::new(self.items.iter().enumerate().map(told).collect()) };
+            let events = self.events.get_or_init(|| make()).downcast_ref::<Vec<Option<Event<K>>>>();
+            if let Some(events) = events {
+                return events.get(at)?.as_ref().map(Cow::Borrowed);
+            }
+        }
+        told((at, self.items.get(at)?)).map(Cow::Owned)
     }
 }

@@ -71,6 +71,17 @@ impl<K> Event<K> {
         }
     }
 
+    /// One that can be kept for long.
+    pub(super) fn to_keep(self) -> Self {
+        match self {
+            Self::Added { object, cause } => Self::Added { object: object.to_keep(), cause },
+            Self::Updated { old, new, cause } => Self::Updated { old: old.to_keep(), new: new.to_keep(), cause },
+            Self::Deleted { last, final_state_known, cause } => {
+                Self::Deleted { last: last.to_keep(), final_state_known, cause }
+            }
+        }
+    }
+
     /// The object is gone.
     pub fn is_deletion(&self) -> bool {
         matches!(self, Self::Deleted { .. })

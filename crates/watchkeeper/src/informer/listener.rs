@@ -3,6 +3,7 @@
 //! The processor puts things in, under a lock that nobody holds for long; the handler's own task takes them out. So the
 //! watch never waits for a handler, and no handler waits for another.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::buffer::{Buffer, Notice, Waiting};
-use super::changes::Changes;
+use super::changes::{Change, Changes};
 use super::flag::Flag;
 use super::run::Runner;
 use crate::defaults::{LONG_BACKLOG, SHARED_DECODES};
@@ -160,14 +161,14 @@ impl Listener {
 
     /// How many events it has not been told yet.
     pub(crate) fn backlog(&self) -> usize {
-        self.waiting().len() + self.in_hand.load(Relaxed)
+        let waiting = self.waiting();
+        if self.removed.is_raised() { 0 } else { waiting.len() + self.in_hand.load(Relaxed) }
     }
 
     /// Nothing more is told, and what waits is dropped.
     pub(super) fn remove(&self) {
         self.removed.raise();
         let waiting = std::mem::replace(&mut *self.waiting(), Waiting::new(Buffer::EveryEvent, false));
-        self.in_hand.store(0, Relaxed);
         drop(waiting);
         // One that was never started is done, and dropping it says so.
         self.drop_runner();
@@ -219,25 +220,34 @@ pub(super) struct Inbox {
 }
 
 /// What was taken out last, and how far it has been told.
-enum Hand {
-    Empty,
-    Changes(Arc<Changes>, usize),
-    Replay { objects: Snapshot<Object>, cause: Cause, place: usize },
+struct Hand {
+    holds: Holds,
+    /// The place behind the event that is told now.
+    next: usize,
+    /// How many events are to come, if more than one came at once.
+    left: usize,
+}
+
+enum Holds {
+    Nothing,
+    Change(Change),
+    Changes(Arc<Changes>),
+    Replay { objects: Snapshot<Object>, cause: Cause },
 }
 
 impl Inbox {
     pub(super) fn new(listener: Arc<Listener>) -> Self {
-        Self { listener, hand: Hand::Empty, told: 0 }
+        Self { listener, hand: Hand::of(Holds::Nothing, 0), told: 0 }
     }
 
     pub(super) fn listener(&self) -> &Arc<Listener> {
         &self.listener
     }
 
-    /// The next event, as soon as there is one. None when the handler has been removed. Dropping the future loses nothing.
+    /// Waits for the next event. False when the handler has been removed. Dropping the future loses nothing.
     ///
     /// Asking for the next says that the one before has been dealt with.
-    pub(super) async fn next<K>(&mut self) -> Option<Event<K>> {
+    pub(super) async fn next(&mut self) -> bool {
         loop {
             // A handler that always finds something must let others run now and then; and those that decode the same are to
             // stay close to each other, so that they decode it once.
@@ -247,18 +257,13 @@ impl Inbox {
                 tokio::task::yield_now().await;
             }
             if self.listener.removed.is_raised() {
-                self.hand = Hand::Empty;
-                return None;
+                self.hand = Hand::of(Holds::Nothing, 0);
+                return false;
             }
-            if let Some(event) = self.next_in_hand() {
-                self.listener.delivered.fetch_add(1, Relaxed);
-                return Some(event);
+            if self.step() {
+                return true;
             }
-            if let Some(event) = self.take() {
-                self.listener.delivered.fetch_add(1, Relaxed);
-                return Some(event);
-            }
-            if matches!(self.hand, Hand::Empty) && self.listener.waiting().is_empty() {
+            if !self.take() && self.listener.waiting().is_empty() {
                 // There is one who takes: a bell that rings before this waits is remembered.
                 tokio::select! {
                     () = self.listener.bell.notified() => {}
@@ -268,57 +273,78 @@ impl Inbox {
         }
     }
 
-    /// Takes the next notice into the hand; the event, if it is just one.
-    fn take<K>(&mut self) -> Option<Event<K>> {
-        let mut waiting = self.listener.waiting();
-        let notice = waiting.pop()?;
-        // Before the lock is released, so that nobody counts too few.
-        let in_hand = if matches!(notice, Notice::Change(_)) { 0 } else { waiting.size(&notice) };
-        self.listener.in_hand.store(in_hand, Relaxed);
-        drop(waiting);
-        match notice {
-            Notice::Synced => self.listener.synced.raise(),
-            Notice::Changes(changes) => self.hand = Hand::Changes(changes, 0),
-            Notice::Replay { objects, cause } => self.hand = Hand::Replay { objects, cause, place: 0 },
-            Notice::Change(change) => return change.event(None),
-        }
-        None
-    }
-
-    /// The next event of what is in the hand. What is at its end is dropped.
-    fn next_in_hand<K>(&mut self) -> Option<Event<K>> {
-        let event = match &mut self.hand {
-            Hand::Empty => return None,
-            Hand::Changes(changes, at) => loop {
-                let Some(change) = changes.items().get(*at) else { break None };
-                *at += 1;
-                if (self.listener.with_unchanged || !change.unchanged)
-                    && let Some(event) = changes.event(*at - 1)
-                {
-                    break Some(event);
-                }
-            },
-            Hand::Replay { objects, cause, place } => loop {
-                let Some(slot) = objects.place(*place) else { break None };
-                *place += 1;
-                let Some(object) = slot else { continue };
-                let object: Cached<K> = object.clone().typed();
-                break Some(match cause {
+    /// The event that is told now: the last that was waited for.
+    pub(super) fn event<K: 'static>(&self) -> Option<Cow<'_, Event<K>>> {
+        let at = self.hand.next.checked_sub(1)?;
+        match &self.hand.holds {
+            Holds::Nothing => None,
+            Holds::Change(change) => change.event().map(Cow::Owned),
+            Holds::Changes(changes) => changes.event(at),
+            Holds::Replay { objects, cause } => {
+                let object: Cached<K> = objects.place(at)??.clone().typed();
+                Some(Cow::Owned(match cause {
                     Cause::Resync => Event::Updated { old: object.clone(), new: object, cause: *cause },
                     cause => Event::Added { object, cause: *cause },
-                });
-            },
-        };
-        if event.is_some() {
-            // Removal may have made it zero already.
-            let _gone = self.listener.in_hand.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(1)));
-        } else {
-            if matches!(self.hand, Hand::Replay { cause: Cause::Resync, .. }) {
-                self.listener.resyncing.store(false, Relaxed);
+                }))
             }
-            self.hand = Hand::Empty;
         }
-        event
+    }
+
+    /// Takes the next notice into the hand, if there is one.
+    fn take(&mut self) -> bool {
+        let mut waiting = self.listener.waiting();
+        let Some(notice) = waiting.pop() else { return false };
+        let left = if matches!(notice, Notice::Change(_)) { 0 } else { waiting.size(&notice) };
+        // Before the lock is released, so that nobody counts too few.
+        self.listener.in_hand.store(left, Relaxed);
+        drop(waiting);
+        let holds = match notice {
+            Notice::Synced => {
+                self.listener.synced.raise();
+                Holds::Nothing
+            }
+            Notice::Change(change) => Holds::Change(change),
+            Notice::Changes(changes) => Holds::Changes(changes),
+            Notice::Replay { objects, cause } => Holds::Replay { objects, cause },
+        };
+        self.hand = Hand::of(holds, left);
+        true
+    }
+
+    /// Goes on to the next event of what is in the hand. What is at its end is dropped.
+    fn step(&mut self) -> bool {
+        let listener = &*self.listener;
+        while let Some(is_event) = self.hand.look(listener.with_unchanged) {
+            self.hand.next += 1;
+            if is_event {
+                self.hand.left = self.hand.left.saturating_sub(1);
+                // Nobody else writes these while there is something in the hand.
+                listener.in_hand.store(self.hand.left, Relaxed);
+                listener.delivered.store(listener.delivered.load(Relaxed) + 1, Relaxed);
+                return true;
+            }
+        }
+        if matches!(self.hand.holds, Holds::Replay { cause: Cause::Resync, .. }) {
+            listener.resyncing.store(false, Relaxed);
+        }
+        self.hand = Hand::of(Holds::Nothing, 0);
+        false
+    }
+}
+
+impl Hand {
+    fn of(holds: Holds, left: usize) -> Self {
+        Self { holds, next: 0, left }
+    }
+
+    /// What comes next: something or nothing to tell; none at the end.
+    fn look(&self, with_unchanged: bool) -> Option<bool> {
+        match &self.holds {
+            Holds::Nothing => None,
+            Holds::Change(_) => (self.next == 0).then_some(true),
+            Holds::Changes(changes) => changes.look(self.next, with_unchanged),
+            Holds::Replay { objects, .. } => objects.place(self.next).map(|slot| slot.is_some()),
+        }
     }
 }
 

@@ -58,7 +58,6 @@ mod processor;
 mod run;
 mod sample;
 mod shared;
-mod shared_decodes;
 mod sieve;
 mod status;
 mod stream;

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use super::changes::{Change, Changes};
 use super::flag::Flag;
 use super::listener::Listener;
-use super::shared_decodes::Places;
+use crate::defaults::SHARED_DECODES;
+use crate::object::Places;
 use crate::queue::{Batch, Delta, Deltas, Entry, ReplacedAll};
 use crate::store::PartitionVersions;
 use crate::{Cause, Indexer, Object, ObjectKey, Operation, ResourceVersion, Snapshot};
@@ -55,7 +56,7 @@ impl Processor {
         versions: Option<Arc<PartitionVersions>>,
     ) -> Self {
         let synced = vec![false; namespaces.len()];
-        let hub = Hub { listeners: Vec::new(), synced, places: Places::default(), stopped: false };
+        let hub = Hub { listeners: Vec::new(), synced, places: Places::new(2 * SHARED_DECODES), stopped: false };
         Self {
             store,
             namespaces,
@@ -307,8 +308,7 @@ impl Hub {
         if changes.is_empty() || self.listeners.is_empty() {
             return;
         }
-        let shared = self.places.take(changes.len(), self.listeners.len());
-        let changes = Arc::new(Changes::new(changes, shared));
+        let changes = Arc::new(Changes::new(changes, &mut self.places, self.listeners.len()));
         for listener in &self.listeners {
             listener.tell(&changes);
         }

@@ -60,11 +60,10 @@ pub(super) fn forget(panic: Box<dyn Any + Send>) {
 }
 
 /// Calls the handler with one event after the other. The handler is dropped before the inbox, which says that all is over.
-async fn run<K>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: Sieve<K>) {
-    while let Some(event) = inbox.next().await {
-        let key = event.key().clone();
+async fn run<K: 'static>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: Sieve<K>) {
+    while inbox.next().await {
         let call = AssertUnwindSafe(|| {
-            if let Some(event) = sieve.pass(event) {
+            if let Some(event) = inbox.event().and_then(|event| sieve.pass(event)) {
                 handler.on_event(&event);
             }
         });
@@ -72,7 +71,12 @@ async fn run<K>(mut inbox: Inbox, mut handler: impl EventHandler<K>, mut sieve: 
             forget(panic);
             inbox.listener().panics.fetch_add(1, Relaxed);
             let name = &*inbox.listener().name;
-            tracing::error!(handler = name, object = %key, "a handler panicked, and goes on with the next event after a pause");
+            let key = inbox.event::<K>().map(|event| event.key().to_string());
+            tracing::error!(
+                handler = name,
+                object = key,
+                "a handler panicked, and goes on with the next event after a pause"
+            );
             tokio::select! {
                 () = tokio::time::sleep(HANDLER_PANIC_PAUSE) => {}
                 () = inbox.listener().removed.raised() => {}

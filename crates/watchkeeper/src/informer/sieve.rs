@@ -4,6 +4,7 @@
 //! the handler knows it. So it is remembered which objects it knows: eight bytes for each, a hash of the key, seeded anew in
 //! each process. The filter is asked once for an event, and may even change its mind.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashSet};
@@ -23,27 +24,28 @@ impl<K> Sieve<K> {
     }
 
     /// The event as the handler hears it, if it does.
-    pub(super) fn pass(&mut self, event: Event<K>) -> Option<Event<K>> {
+    pub(super) fn pass<'a>(&mut self, event: Cow<'a, Event<K>>) -> Option<Cow<'a, Event<K>>> {
         let Some(filter) = &self.filter else { return Some(event) };
         let hash = self.hash(event.key());
-        match event {
+        match &*event {
             Event::Deleted { .. } => self.known.remove(&hash).then_some(event),
-            Event::Added { object, cause } => {
-                let passes = filter(&object);
+            Event::Added { object, .. } => {
+                let passes = filter(object);
                 passes.then(|| {
                     self.known.insert(hash);
-                    Event::Added { object, cause }
+                    event
                 })
             }
-            Event::Updated { old, new, cause } => match (self.known.contains(&hash), filter(&new)) {
-                (true, true) => Some(Event::Updated { old, new, cause }),
+            Event::Updated { old, new, cause } => match (self.known.contains(&hash), filter(new)) {
+                (true, true) => Some(event),
                 (false, true) => {
                     self.known.insert(hash);
-                    Some(Event::Added { object: new, cause })
+                    Some(Cow::Owned(Event::Added { object: new.clone(), cause: *cause }))
                 }
                 (true, false) => {
                     self.known.remove(&hash);
-                    Some(Event::Deleted { last: old, final_state_known: true, cause })
+                    let last = old.clone();
+                    Some(Cow::Owned(Event::Deleted { last, final_state_known: true, cause: *cause }))
                 }
                 (false, false) => None,
             },

@@ -26,8 +26,11 @@ impl<K: 'static> EventStream<K> {
     pub(super) fn new(inbox: Inbox, sieve: Sieve<K>, handle: HandlerHandle, lease: Lease) -> Self {
         let events = stream::unfold((inbox, sieve), |(mut inbox, mut sieve)| async {
             loop {
-                let event = inbox.next().await?;
-                if let Some(event) = sieve.pass(event) {
+                if !inbox.next().await {
+                    return None;
+                }
+                let event = inbox.event().and_then(|event| sieve.pass(event));
+                if let Some(event) = event.map(|event| event.into_owned().to_keep()) {
                     return Some((event, (inbox, sieve)));
                 }
             }

@@ -1,13 +1,13 @@
 //! An object as a user's type sees it.
 
-use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 
+use super::decodes::{Decodes, Shared};
 use super::{DecodeError, Object};
 
 /// One object in the cache, as a `K`: its header is always at hand, its body is decoded when asked for.
@@ -39,43 +39,40 @@ use super::{DecodeError, Object};
 /// ```
 pub struct Cached<K> {
     object: Object,
-    /// What was decoded of it: nothing, and no memory for it, until somebody decodes it or clones this.
-    decodes: OnceLock<Arc<Decodes>>,
+    decodes: Keeper,
     of: PhantomData<fn() -> K>,
 }
 
-/// What was decoded of an object, whatever the type: handlers of one event share one, also if they see it as different types.
-#[derive(Default)]
-pub(crate) struct Decodes(Mutex<Vec<(TypeId, Decoded)>>);
-
-type Decoded = Result<Arc<dyn Any + Send + Sync>, DecodeError>;
-
-impl Decodes {
-    /// The object as a `K`. The lock is held while it is decoded, so that others who want it wait, and do not decode too.
-    fn decode<K: DeserializeOwned + Send + Sync + 'static>(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|(of, _)| *of == TypeId::of::<K>());
-        if let Some(known) = known.and_then(|(_, decoded)| match decoded {
-            Ok(object) => object.clone().downcast().ok().map(Ok),
-            Err(error) => Some(Err(error.clone())),
-        }) {
-            return known;
-        }
-        let decoded = object.decode().map(Arc::new);
-        let erased = decoded.clone().map(|object: Arc<K>| object as Arc<dyn Any + Send + Sync>);
-        all.push((TypeId::of::<K>(), erased));
-        decoded
-    }
+/// Who keeps what was decoded.
+enum Keeper {
+    /// This handle: nothing, and no memory for it, until somebody decodes it or clones this.
+    This(OnceLock<Arc<Decodes>>),
+    /// This one and its clones.
+    Clones(Arc<Decodes>),
+    /// All who are told of it keep it together, for a while; it is one of those.
+    Places(Arc<Shared>, usize),
 }
 
 impl<K> Cached<K> {
     pub(crate) fn new(object: Object) -> Self {
-        Self { object, decodes: OnceLock::new(), of: PhantomData }
+        Self::kept_by(Keeper::This(OnceLock::new()), object)
     }
 
-    /// One that shares what is decoded with others of the same object.
-    pub(crate) fn sharing(object: Object, decodes: Arc<Decodes>) -> Self {
-        Self { object, decodes: decodes.into(), of: PhantomData }
+    /// One of those that several are told of. It stays with who tells them: clones are what they keep.
+    pub(crate) fn told(object: Object, shared: Arc<Shared>, at: usize) -> Self {
+        Self::kept_by(Keeper::Places(shared, at), object)
+    }
+
+    /// One that can be kept for long, and keeps what is decoded of it.
+    pub(crate) fn to_keep(self) -> Self {
+        match self.decodes {
+            Keeper::Places(shared, at) => Self::kept_by(Keeper::Clones(shared.decodes(at)), self.object),
+            Keeper::This(_) | Keeper::Clones(_) => self,
+        }
+    }
+
+    fn kept_by(decodes: Keeper, object: Object) -> Self {
+        Self { object, decodes, of: PhantomData }
     }
 
     /// The object, without a type.
@@ -88,13 +85,18 @@ impl<K> Cached<K> {
         self.object
     }
 
-    fn decodes(&self) -> &Arc<Decodes> {
-        self.decodes.get_or_init(Arc::default)
+    fn decodes(&self) -> Arc<Decodes> {
+        match &self.decodes {
+            Keeper::This(decodes) => decodes.get_or_init(Arc::default).clone(),
+            Keeper::Clones(decodes) => decodes.clone(),
+            Keeper::Places(shared, at) => shared.decodes(*at),
+        }
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
-    /// The decoded object. It is decoded once, however many ask and through whichever clone.
+    /// The decoded object. It is decoded once, however many ask and through whichever clone. (A handler that does not return
+    /// while others are told of some sixty further events may have to decode once more.)
     pub fn decode(&self) -> Result<Arc<K>, DecodeError> {
         match self.object.kept_decoded() {
             Some(kept) => Ok(kept),
@@ -120,7 +122,7 @@ impl<K> Deref for Cached<K> {
 
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self::sharing(self.object.clone(), self.decodes().clone())
+        Self::kept_by(Keeper::Clones(self.decodes()), self.object.clone())
     }
 }
 

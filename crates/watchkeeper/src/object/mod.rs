@@ -14,6 +14,7 @@
 
 mod cached;
 mod decode_error;
+mod decodes;
 mod handle;
 pub(crate) mod header;
 mod key;
@@ -26,8 +27,8 @@ mod text;
 mod version;
 
 pub use cached::Cached;
-pub(crate) use cached::Decodes;
 pub use decode_error::DecodeError;
+pub(crate) use decodes::{Places, Shared};
 pub use handle::Object;
 pub(crate) use handle::{WeakObject, body_hash};
 pub use key::{InvalidKey, ObjectKey};
