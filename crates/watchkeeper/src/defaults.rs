@@ -24,7 +24,7 @@
 //! | [`HTTP2_PING_INTERVAL`], [`HTTP2_PING_TIMEOUT`] | `ReadIdleTimeout`, `PingTimeout` | 30 s, 15 s | |
 //! | [`HTTP2_MAX_STREAMS`] | none | 80 a connection | the API server allows 100; watch 101 would wait for ever |
 //! | [`CONNECT_TIMEOUT`] | 30 s dialer | 30 s | |
-//! | [`MAX_RAW_BYTES`], [`MODEL_BYTES`], [`MODEL_SHARE`] and all of `DICTIONARY_*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
+//! | [`MAX_RAW_BYTES`], [`MODEL_BYTES`], [`MODEL_SHARE`], `DICTIONARY_*` and `TRAIN*` | none: objects are kept decoded | see [`Keep`](crate::Keep) | |
 //! | [`BATCH_SIZE`] | `defaultBatchSize` | 1,000 | |
 //! | [`SLOW_POP`], [`SLOW_POP_DEPTH`], [`SLOW_POP_MAX`] | `Pop`, `PopBatch` | 100 ms for each entry, 1 s for a batch, if more than 10 wait | |
 //! | [`PROCESS_RETRY`], [`PROCESS_RETRY_MAX`] | `RetryOnError`: at once | 5 ms to 1 s, x2 | what always fails would keep a core busy |
@@ -140,11 +140,13 @@ pub const DICTIONARY_MIN_BODIES: usize = 1 << 20;
 /// A dictionary is at most this part of its kind's bodies...
 pub const DICTIONARY_SHARE: usize = 16;
 /// ... and at most this large, in bytes.
-pub const DICTIONARY_MAX: usize = 256 << 10;
+pub const DICTIONARY_MAX: usize = 128 << 10;
 /// The most objects that a dictionary is made of.
 pub const DICTIONARY_OBJECTS: usize = 64;
 /// The largest dictionary that is asked of zstd's trainer.
 pub const TRAINED_DICTIONARY_MAX: usize = 64 << 10;
+/// A kind with fewer bytes of bodies has no trained dictionary: to train one would take more memory than all that is kept.
+pub const TRAINING_MIN_BODIES: usize = 128 << 20;
 /// zstd's level with a dictionary of whole objects. Higher ones take more memory than they save.
 pub const RAW_DICTIONARY_LEVEL: i32 = 1;
 /// zstd's level with a trained dictionary.

@@ -2,8 +2,10 @@
 //!
 //! The raw bytes of a few objects make a good dictionary, at once: trained ones are better where there are many samples to
 //! learn from, and poor where there are few. So the first one is raw objects, and later ones are chosen: both are made of
-//! one half of a sample, tried on the other, and the better one replaces what there is if it is worth it.
+//! one half of a sample, tried on the other, and the better one replaces what there is if it is worth it. The trainer takes
+//! ten megabytes for a moment, whatever it is given, which a small kind's objects do not take in all: those do without.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,23 +13,54 @@ use bytes::Bytes;
 use crate::Object;
 use crate::defaults::{
     DICTIONARY_GAIN, DICTIONARY_MAX, DICTIONARY_OBJECTS, DICTIONARY_SHARE, RAW_DICTIONARY_LEVEL,
-    TRAINED_DICTIONARY_LEVEL, TRAINED_DICTIONARY_MAX,
+    TRAINED_DICTIONARY_LEVEL, TRAINED_DICTIONARY_MAX, TRAINING_MIN_BODIES,
 };
 use crate::object::packed::{Dictionary, Packed};
+
+/// What a try looks at, at least and at most.
+const TRY_BYTES: (usize, usize) = (1 << 20, 4 << 20);
 
 /// How large a dictionary may be for this many bytes of bodies.
 pub(super) fn largest(bodies: usize) -> usize {
     (bodies / DICTIONARY_SHARE).min(DICTIONARY_MAX)
 }
 
-/// The bodies of these objects, as many as `room` has room for: what is left out does not fit.
-pub(super) fn bodies(objects: &[Object], mut room: usize) -> Vec<Bytes> {
-    let fitting = objects.iter().filter_map(|object| {
-        let json = object.json().ok()?;
-        room = room.checked_sub(json.len())?;
-        Some(json)
-    });
-    fitting.collect()
+/// How many bytes of them a try looks at.
+pub(super) fn sample_size(bodies: usize) -> usize {
+    // Half of it makes the dictionary.
+    (bodies / (DICTIONARY_SHARE / 2)).clamp(TRY_BYTES.0, TRY_BYTES.1)
+}
+
+/// Bodies to try dictionaries with. One half makes them, on the other they are tried.
+pub(super) struct Trial {
+    /// All bodies, in one piece: many small ones that come and go leave holes in the heap.
+    text: Bytes,
+    /// Where in it those of either half are.
+    seen: Vec<Range<usize>>,
+    unseen: Vec<Range<usize>>,
+}
+
+impl Trial {
+    /// The bodies of these objects, by turns for either half, as many as it has room for: what is left out does not fit.
+    pub(super) fn of(objects: &[Object], room: usize) -> Self {
+        let mut text = Vec::with_capacity(room);
+        let mut half = |first: usize| {
+            let end = text.len() + room / 2;
+            let fitting = objects.iter().skip(first).step_by(2).filter_map(|object| {
+                let json = object.json().ok()?;
+                let start = text.len();
+                (start + json.len() <= end).then(|| text.extend_from_slice(&json))?;
+                Some(start..text.len())
+            });
+            fitting.collect()
+        };
+        let (seen, unseen) = (half(0), half(1));
+        Self { text: text.into(), seen, unseen }
+    }
+
+    fn bodies(&self, half: &[Range<usize>]) -> Vec<Bytes> {
+        half.iter().map(|place| self.text.slice(place.clone())).collect()
+    }
 }
 
 /// A dictionary of whole objects, spread over `bodies`, at most `size` bytes.
@@ -47,10 +80,11 @@ pub(in crate::source) fn of_objects(bodies: &[Bytes], size: usize) -> Option<Dic
     if content.is_empty() { None } else { Dictionary::new(&content, RAW_DICTIONARY_LEVEL) }
 }
 
-/// A dictionary that zstd's trainer makes of `bodies`.
-fn trained(bodies: &[Bytes], size: usize) -> Option<Dictionary> {
-    let lengths: Vec<usize> = bodies.iter().map(Bytes::len).collect();
-    let content = zstd::dict::from_continuous(&bodies.concat(), &lengths, size.min(TRAINED_DICTIONARY_MAX)).ok()?;
+/// A dictionary that zstd's trainer makes of what there is for that.
+fn trained(trial: &Trial, size: usize) -> Option<Dictionary> {
+    let lengths: Vec<usize> = trial.seen.iter().map(Range::len).collect();
+    let text = &trial.text[..lengths.iter().sum()];
+    let content = zstd::dict::from_continuous(text, &lengths, size.min(TRAINED_DICTIONARY_MAX)).ok()?;
     Dictionary::new(&content, TRAINED_DICTIONARY_LEVEL)
 }
 
@@ -68,14 +102,15 @@ pub(super) struct Better {
 }
 
 /// Looks for a dictionary that is a tenth better than `current` on objects that it has not seen, or faster and hardly
-/// worse. Takes tenths of a second.
-pub(super) fn find_better(sample: &[Bytes], size: usize, current: &Arc<Dictionary>) -> Option<Better> {
-    let half = |odd| -> Vec<Bytes> { sample.iter().skip(odd).step_by(2).cloned().collect() };
-    let (seen, unseen) = (half(0), half(1));
+/// worse, for a kind with `total` bytes of bodies. Takes tenths of a second.
+pub(super) fn find_better(trial: &Trial, total: usize, current: &Arc<Dictionary>) -> Option<Better> {
+    let size = largest(total);
+    let unseen = trial.bodies(&trial.unseen);
     if unseen.is_empty() {
         return None;
     }
-    let made = [of_objects(&seen, size), trained(&seen, size)].into_iter().flatten().map(Arc::new);
+    let trained = if total >= TRAINING_MIN_BODIES { trained(trial, size) } else { None };
+    let made = [of_objects(&trial.bodies(&trial.seen), size), trained].into_iter().flatten().map(Arc::new);
     let rated = made.map(|dictionary| Better { mean: mean_packed(&unseen, &dictionary), dictionary });
     let best = rated.min_by_key(|rated| worth(&rated.dictionary, rated.mean))?;
     let mean = mean_packed(&unseen, current);
@@ -103,8 +138,11 @@ mod tests {
             Object::from_json(json).expect("an object")
         };
         let objects: Vec<Object> = (0..64).map(|n| object(n, if n % 4 == 3 { 500_000 } else { 500 })).collect();
-        let bodies = bodies(&objects, 1 << 20);
-        assert!(bodies.iter().map(Bytes::len).sum::<usize>() <= 1 << 20);
-        assert_eq!(bodies.len(), 48 + 2);
+        let trial = Trial::of(&objects, 1 << 20);
+        assert!(trial.text.len() <= 1 << 20);
+        assert_eq!((trial.seen.len(), trial.unseen.len()), (32, 16 + 1));
+        let body = |half: &[Range<usize>], at: usize| trial.bodies(half)[at].clone();
+        assert_eq!(body(&trial.seen, 1), objects[2].json().expect("whole"));
+        assert_eq!(body(&trial.unseen, 0), objects[1].json().expect("whole"));
     }
 }

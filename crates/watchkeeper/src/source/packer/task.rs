@@ -90,8 +90,7 @@ const ASIDE_WAIT: Duration = Duration::from_millis(10);
 const MOST_PATIENCE: usize = 100_000;
 /// Objects of the store that are looked at between two looks at the messages.
 const PASS_SLICE: usize = 16;
-/// What a try looks at, at most: bytes of bodies, and objects.
-const TRY_BYTES: usize = 4 << 20;
+/// The most objects that a try looks at.
 const TRY_OBJECTS: usize = 1024;
 
 impl Task {
@@ -220,17 +219,12 @@ impl Task {
         match self.current.clone() {
             Some(dictionary) => {
                 self.count(|status| status.packed += 1);
-                let Some(json) = object.raw() else { return };
-                self.models.make_room(json.len());
+                self.models.make_room(object.size());
                 // Onto one of an old dictionary it would keep that alive.
                 let base = base.filter(|base| base.packed.is_against(&dictionary));
-                if self.models.splice(object, &json, base) {
-                    return;
-                }
-                let size = object.pack(Some(&dictionary));
+                let Some(size) = self.keep(object, base, &dictionary) else { return };
                 self.recent.push(object, size);
                 self.since_try = self.since_try.saturating_add(1);
-                self.models.put(object, &json);
                 if self.has_drifted() && self.trying.is_none() && self.old.strong_count() == 0 {
                     self.try_another(Sample::StoreAndRecent);
                     (self.since_try, self.patience) = (0, (2 * self.patience).min(MOST_PATIENCE));
@@ -251,6 +245,17 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Keeps of an object what differs from another, or packs it: then it has this size.
+    fn keep(&mut self, object: &Object, base: Option<&Base>, dictionary: &Arc<Dictionary>) -> Option<usize> {
+        let json = object.raw()?;
+        if self.models.splice(object, &json, base) {
+            return None;
+        }
+        let size = object.pack(Some(dictionary));
+        self.models.put(object, &json);
+        Some(size)
     }
 
     fn list_ended(&mut self) {
@@ -282,11 +287,16 @@ impl Task {
         drop(bodies);
         let dictionary = Arc::new(made);
         self.pending = Vec::new();
-        let sizes: usize = objects.iter().map(|object| object.pack(Some(&dictionary))).sum();
-        self.mean_at_creation = sizes / objects.len().max(1);
-        self.count(|status| status.packed += objects.len() as u64);
         self.models.make_room(self.pending_bytes);
-        self.use_dictionary(dictionary);
+        self.use_dictionary(dictionary.clone());
+        let (mut bytes, mut count) = (0, 0);
+        for object in &objects {
+            if let Some(size) = self.keep(object, None, &dictionary) {
+                (bytes, count) = (bytes + size, count + 1);
+            }
+        }
+        self.mean_at_creation = bytes / count.max(1);
+        self.count(|status| status.packed += objects.len() as u64);
         if self.first_list_ended {
             self.improve_later();
         }
@@ -310,7 +320,7 @@ impl Task {
         self.models.clear();
         self.count(|status| status.generation += 1);
         self.count_dictionaries();
-        tracing::debug!(mean = self.mean_at_creation, "objects are packed against a new dictionary");
+        tracing::debug!("objects are packed against a new dictionary");
     }
 
     /// The last objects have packed badly. While the first list comes, that is no news: all of it is looked at when it is there.
@@ -326,9 +336,9 @@ impl Task {
     fn try_another(&mut self, sample: Sample) {
         let Some(current) = self.current.clone() else { return };
         let (sample, total) = self.sample_objects(sample);
-        let size = dictionary::largest(total);
         self.trying = Some(spawn_blocking(move || {
-            dictionary::find_better(&dictionary::bodies(&sample, TRY_BYTES), size, &current)
+            let trial = dictionary::Trial::of(&sample, dictionary::sample_size(total));
+            dictionary::find_better(&trial, total, &current)
         }));
     }
 
@@ -364,8 +374,9 @@ impl Task {
         let bodies = spread(&sample, 16).filter_map(|object| object.json().ok());
         let lengths: Vec<usize> = bodies.map(|json| json.len()).collect();
         let mean = (lengths.iter().sum::<usize>() / lengths.len().max(1)).max(1);
-        let sample: Vec<Object> = spread(&sample, (TRY_BYTES / mean).max(16)).cloned().collect();
-        (sample, count.saturating_mul(mean))
+        let total = count.saturating_mul(mean);
+        let sample: Vec<Object> = spread(&sample, (dictionary::sample_size(total) / mean).max(16)).cloned().collect();
+        (sample, total)
     }
 
     fn tried(&mut self, better: Option<Better>) {

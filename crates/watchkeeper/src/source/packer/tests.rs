@@ -86,6 +86,16 @@ async fn admit(packer: &Packer, store: &Store, pods: &Pods, numbers: impl IntoIt
     }
 }
 
+/// Admits so many objects that a dictionary of them is of no use for pods: 4 MiB are 600.
+async fn admit_unlike_pods(packer: &Packer, store: &Store, count: usize) {
+    for number in 0..count {
+        let config = with_payload(&format!("config-{number}"), number, &"nothing of a pod ".repeat(420));
+        packer.admit(&config, None).await;
+        packer.flush();
+        store.put(config);
+    }
+}
+
 /// Waits until it is so. With a paused clock, hours pass in no time.
 #[track_caller]
 fn until(what: &'static str, is_so: impl Fn() -> bool) -> impl Future<Output = ()> {

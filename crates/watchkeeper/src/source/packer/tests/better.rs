@@ -100,7 +100,7 @@ async fn a_dictionary_of_the_whole_store_is_tried_however_often_the_first_list_w
     // Twice the connection breaks.
     for _ in 0..2 {
         let broken_off = Store::new();
-        admit(&packer, &broken_off, &PODS, 0..700).await;
+        admit_unlike_pods(&packer, &broken_off, 620).await;
         drained(&packer).await;
     }
     let list = Store::new();
@@ -116,8 +116,8 @@ async fn a_dictionary_of_the_whole_store_is_tried_however_often_the_first_list_w
 async fn a_dictionary_of_the_whole_store_is_tried_while_objects_change_all_the_time() {
     let store = Store::new();
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
-    admit(&packer, &store, &PODS, 0..600).await;
-    admit_mixed(&packer, &store, 600..1400).await;
+    admit_unlike_pods(&packer, &store, 620).await;
+    admit_mixed(&packer, &store, 0..800).await;
     packer.list_ended();
     for _ in 0..6 {
         admit(&packer, &store, &PODS, 0..300).await;
@@ -131,10 +131,10 @@ async fn a_dictionary_of_the_whole_store_is_tried_while_objects_change_all_the_t
 async fn a_dictionary_of_the_whole_store_is_tried_though_the_first_list_was_too_small_for_one() {
     let store = Store::new();
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
-    admit(&packer, &store, &PODS, 0..20).await;
+    admit_unlike_pods(&packer, &store, 20).await;
     packer.list_ended();
-    admit(&packer, &store, &PODS, 20..300).await;
-    admit_mixed(&packer, &store, 300..1400).await;
+    admit_unlike_pods(&packer, &store, 300).await;
+    admit_mixed(&packer, &store, 0..1100).await;
     packer.list_ended();
     until("the dictionary of the whole store", || packer.status().generation == 2).await;
 }
@@ -145,6 +145,7 @@ async fn a_dictionary_of_the_whole_store_is_tried_however_long_the_list_takes_to
     let (on_its_way, store) = (Store::new(), Store::new());
     let packer = Packer::new(MAX_RAW_BYTES, known(&store));
     packer.list_ended();
+    admit_unlike_pods(&packer, &on_its_way, 620).await;
     admit_mixed(&packer, &on_its_way, 0..1500).await;
     drained(&packer).await;
     assert_eq!(packer.status().generation, 1);
