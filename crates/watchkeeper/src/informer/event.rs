@@ -72,12 +72,12 @@ impl<K> Event<K> {
     }
 
     /// One that can be kept for long.
-    pub(super) fn to_keep(self) -> Self {
+    pub(super) fn into_kept(self) -> Self {
         match self {
-            Self::Added { object, cause } => Self::Added { object: object.to_keep(), cause },
-            Self::Updated { old, new, cause } => Self::Updated { old: old.to_keep(), new: new.to_keep(), cause },
+            Self::Added { object, cause } => Self::Added { object: object.into_kept(), cause },
+            Self::Updated { old, new, cause } => Self::Updated { old: old.into_kept(), new: new.into_kept(), cause },
             Self::Deleted { last, final_state_known, cause } => {
-                Self::Deleted { last: last.to_keep(), final_state_known, cause }
+                Self::Deleted { last: last.into_kept(), final_state_known, cause }
             }
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Listener {
     pub(crate) name: Box<str>,
     waiting: Mutex<Waiting>,
     bell: Notify,
-    /// Events that the handler's task has taken out, as part of a notice, and not come to yet.
+    /// Events that the handler's task has taken out, and not come to yet.
     in_hand: AtomicUsize,
     pub(super) delivered: AtomicU64,
     pub(super) panics: AtomicU64,
@@ -224,7 +224,7 @@ struct Hand {
     holds: Holds,
     /// The place behind the event that is told now.
     next: usize,
-    /// How many events are to come, if more than one came at once.
+    /// How many events are to come.
     left: usize,
 }
 
@@ -294,7 +294,7 @@ impl Inbox {
     fn take(&mut self) -> bool {
         let mut waiting = self.listener.waiting();
         let Some(notice) = waiting.pop() else { return false };
-        let left = if matches!(notice, Notice::Change(_)) { 0 } else { waiting.size(&notice) };
+        let left = waiting.size(&notice);
         // Before the lock is released, so that nobody counts too few.
         self.listener.in_hand.store(left, Relaxed);
         drop(waiting);

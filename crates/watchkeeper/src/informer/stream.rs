@@ -30,7 +30,7 @@ impl<K: 'static> EventStream<K> {
                     return None;
                 }
                 let event = inbox.event().and_then(|event| sieve.pass(event));
-                if let Some(event) = event.map(|event| event.into_owned().to_keep()) {
+                if let Some(event) = event.map(|event| event.into_owned().into_kept()) {
                     return Some((event, (inbox, sieve)));
                 }
             }

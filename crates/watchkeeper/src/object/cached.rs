@@ -64,7 +64,7 @@ impl<K> Cached<K> {
     }
 
     /// One that can be kept for long, and keeps what is decoded of it.
-    pub(crate) fn to_keep(self) -> Self {
+    pub(crate) fn into_kept(self) -> Self {
         match self.decodes {
             Keeper::Places(shared, at) => Self::kept_by(Keeper::Clones(shared.decodes(at)), self.object),
             Keeper::This(_) | Keeper::Clones(_) => self,
@@ -95,8 +95,10 @@ impl<K> Cached<K> {
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
-    /// The decoded object. It is decoded once, however many ask and through whichever clone. (A handler that does not return
-    /// while others are told of some sixty further events may have to decode once more.)
+    /// The decoded object. It is decoded once, however many ask and through whichever clone.
+    ///
+    /// In a handler, the handle of an event shares what is decoded with other handlers, and only for some sixty events: one that
+    /// lags behind the others, or holds on to the event while they go on, may decode again. A clone keeps what it has.
     pub fn decode(&self) -> Result<Arc<K>, DecodeError> {
         match self.object.kept_decoded() {
             Some(kept) => Ok(kept),

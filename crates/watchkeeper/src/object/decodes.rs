@@ -90,8 +90,9 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let end = self.first + self.objects;
-        for number in self.first.max(end.saturating_sub(self.places.len() as u64))..end {
-            let gone = place(&self.places, number).take_if(|(of, _)| *of == number);
+        // Of many, any may still have its place: whoever came later to it may not have been decoded.
+        for number in self.first..end.min(self.first + self.places.len() as u64) {
+            let gone = place(&self.places, number).take_if(|(of, _)| (self.first..end).contains(of));
             drop(gone);
         }
     }

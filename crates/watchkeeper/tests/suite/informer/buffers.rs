@@ -1,5 +1,6 @@
 //! What waits for a handler that is busy.
 
+use futures::FutureExt as _;
 use watchkeeper::{Buffer, EventStream, HandlerOptions, ScriptedList, ScriptedWatch};
 
 use super::*;
@@ -264,4 +265,24 @@ async fn a_long_list_alone_is_no_long_backlog() {
         assert_eq!((first.delivered(), late.delivered()), (3000, 3000 * 4));
     }
     assert!(logs.lines(tracing::Level::WARN, "does not keep up").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_counts_what_was_taken_out_and_not_told() {
+    let cluster = Cluster::with(&[]);
+    let pods = synced(cluster.clone(), InformerQueue::Atomic).await;
+    let mut events = pods.events_with(coalescing()).expect("a stream");
+    (0..100).for_each(|number| cluster.put(&format!("pod-{number}")));
+    settle().await;
+    let mut heard = 0;
+    while heard < 100 {
+        match events.next().now_or_never() {
+            Some(event) => {
+                event.expect("an event");
+                heard += 1;
+            }
+            // It lets others go on now and then.
+            None => assert_eq!((events.handle().backlog(), events.handle().delivered()), (100 - heard, heard as u64)),
+        }
+    }
 }

@@ -117,6 +117,28 @@ async fn a_large_list_that_one_has_decoded_and_another_has_not_heard_keeps_few_d
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_one_decoded_of_the_beginning_of_a_list_goes_when_all_have_heard_of_it() {
+    counting!(Counted, DECODED, ALIVE);
+    let names: Vec<String> = (0..300).map(|number| format!("pod-{number}")).collect();
+    let cluster = Cluster::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let pods = informer(cluster, InformerQueue::Atomic).typed::<Counted>();
+    let mut heard = 0;
+    let decode_some = move |event: &Event<Counted>| {
+        heard += 1;
+        if heard <= 50 {
+            drop(event.object().decode().expect("it decodes"));
+        }
+    };
+    let handlers = [pods.on_event(decode_some).expect("a handler"), pods.on_event(|_| {}).expect("another")];
+    start(&pods);
+    for handler in &handlers {
+        handler.synced().await.expect("it syncs");
+    }
+    settle().await;
+    assert_eq!((DECODED.load(Ordering::SeqCst), ALIVE.load(Ordering::SeqCst)), (50, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_of_decoding_is_shared_too_and_harms_nobody() {
     #[derive(Debug, Deserialize)]
     struct Strange {
