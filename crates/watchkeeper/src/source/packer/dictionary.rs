@@ -19,16 +19,18 @@ use crate::object::packed::{Dictionary, Packed};
 
 /// What a try looks at, at least and at most.
 const TRY_BYTES: (usize, usize) = (1 << 20, 4 << 20);
+/// As many objects are needed to say anything.
+const TRY_OBJECTS: usize = 16;
 
 /// How large a dictionary may be for this many bytes of bodies.
 pub(super) fn largest(bodies: usize) -> usize {
     (bodies / DICTIONARY_SHARE).min(DICTIONARY_MAX)
 }
 
-/// How many bytes of them a try looks at.
-pub(super) fn sample_size(bodies: usize) -> usize {
+/// How many bytes of them a try looks at, if they are so large on average.
+pub(super) fn trial_size(bodies: usize, mean: usize) -> usize {
     // Half of it makes the dictionary.
-    (bodies / (DICTIONARY_SHARE / 2)).clamp(TRY_BYTES.0, TRY_BYTES.1)
+    (bodies / (DICTIONARY_SHARE / 2)).max(TRY_OBJECTS.saturating_mul(mean)).clamp(TRY_BYTES.0, TRY_BYTES.1)
 }
 
 /// Bodies to try dictionaries with. One half makes them, on the other they are tried.
@@ -88,10 +90,20 @@ fn trained(trial: &Trial, size: usize) -> Option<Dictionary> {
     Dictionary::new(&content, TRAINED_DICTIONARY_LEVEL)
 }
 
-/// The mean size of these bodies when they are packed.
+/// The mean size of these bodies when they are packed, but for the largest: one that is like nothing else would count for many.
 pub(super) fn mean_packed(bodies: &[Bytes], dictionary: &Arc<Dictionary>) -> usize {
     let size = |body: &Bytes| Packed::pack(body, Some(dictionary)).map_or(body.len(), |packed| packed.size());
-    bodies.iter().map(size).sum::<usize>() / bodies.len().max(1)
+    let mut sizes: Vec<usize> = bodies.iter().map(size).collect();
+    sizes.sort_unstable();
+    sizes.truncate(sizes.len() - sizes.len() / 16);
+    sizes.iter().sum::<usize>() / sizes.len().max(1)
+}
+
+/// What came of a try.
+pub(super) struct Tried {
+    /// The mean packed size of objects with the dictionary in use.
+    pub(super) mean: usize,
+    pub(super) better: Option<Better>,
 }
 
 /// What was found better than the dictionary in use.
@@ -103,20 +115,21 @@ pub(super) struct Better {
 
 /// Looks for a dictionary that is a tenth better than `current` on objects that it has not seen, or faster and hardly
 /// worse, for a kind with `total` bytes of bodies. Takes tenths of a second.
-pub(super) fn find_better(trial: &Trial, total: usize, current: &Arc<Dictionary>) -> Option<Better> {
+pub(super) fn find_better(trial: &Trial, total: usize, current: &Arc<Dictionary>) -> Tried {
     let size = largest(total);
     let unseen = trial.bodies(&trial.unseen);
-    if unseen.is_empty() {
-        return None;
-    }
+    let mean = mean_packed(&unseen, current);
     let trained = if total >= TRAINING_MIN_BODIES { trained(trial, size) } else { None };
     let made = [of_objects(&trial.bodies(&trial.seen), size), trained].into_iter().flatten().map(Arc::new);
     let rated = made.map(|dictionary| Better { mean: mean_packed(&unseen, &dictionary), dictionary });
-    let best = rated.min_by_key(|rated| worth(&rated.dictionary, rated.mean))?;
-    let mean = mean_packed(&unseen, current);
-    let is_faster = best.dictionary.is_trained() && !current.is_trained();
-    let gain = if is_faster { 0.0 } else { DICTIONARY_GAIN };
-    (worth(&best.dictionary, best.mean) as f64 <= worth(current, mean) as f64 * (1.0 - gain)).then_some(best)
+    let best = rated.min_by_key(|rated| worth(&rated.dictionary, rated.mean));
+    let better = best.filter(|best| {
+        let is_faster = best.dictionary.is_trained() && !current.is_trained();
+        let gain = if is_faster { 0.0 } else { DICTIONARY_GAIN };
+        let is_better = worth(&best.dictionary, best.mean) as f64 <= worth(current, mean) as f64 * (1.0 - gain);
+        is_better && !unseen.is_empty()
+    });
+    Tried { mean, better }
 }
 
 /// What to compare dictionaries by. A trained one may be a little worse: with it zstd needs half the time, since it knows how

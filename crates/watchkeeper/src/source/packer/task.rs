@@ -7,7 +7,7 @@
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
 //! - When after that the last 100 objects that were like no other packed to 1.5 times the size that the dictionary was made
-//!   with, another is tried: a new template has been rolled out, say. It is made of the last objects and of those in the store,
+//!   with, and half as many have come since, another is tried: a new template has been rolled out, say. It is made of the last objects and of those in the store,
 //!   half and half. If it is no better, twice as many objects must come before the next try.
 //! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
 //!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
@@ -23,7 +23,7 @@ use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::dictionary::{self, Better};
+use super::dictionary::{self, Better, Tried};
 use super::models::{Models, Repacked};
 use super::{Fresh, Known, Message, Packing};
 use crate::defaults::{DICTIONARY_DRIFT, DICTIONARY_MIN_BODIES, DICTIONARY_WINDOW, REPACK_WAIT, REPACK_WAIT_MAX};
@@ -49,6 +49,8 @@ pub(super) struct Task {
     /// The mean packed size when the dictionary was made.
     mean_at_creation: usize,
     recent: Recent,
+    /// For how many objects these have packed badly.
+    bad: usize,
     /// How many objects that were like no other have come since the last try, and how many must before the next.
     since_try: usize,
     patience: usize,
@@ -59,7 +61,7 @@ pub(super) struct Task {
     stored: usize,
     /// There were none for long: all that was listed may have gone again. It is looked for, but nobody need wait for that.
     in_vain: bool,
-    trying: Option<JoinHandle<Option<Better>>>,
+    trying: Option<JoinHandle<(Sample, Tried)>>,
     /// Keys of the store that are still to be looked at for bodies of the old dictionary.
     pass: Option<std::vec::IntoIter<ObjectKey>>,
     /// What this pass has packed that others are spliced onto.
@@ -77,6 +79,7 @@ struct Recent {
 }
 
 /// What dictionaries are tried on.
+#[derive(Clone, Copy)]
 enum Sample {
     Store,
     StoreAndRecent,
@@ -113,6 +116,7 @@ impl Task {
             old: Weak::new(),
             mean_at_creation: 0,
             recent: Recent::default(),
+            bad: 0,
             since_try: 0,
             patience: DICTIONARY_WINDOW,
             models: Models::default(),
@@ -132,8 +136,8 @@ impl Task {
         loop {
             let objects = tokio::select! {
                 biased;
-                better = tried(&mut self.trying) => {
-                    self.tried(better);
+                tried = tried(&mut self.trying) => {
+                    self.tried(tried);
                     Vec::new()
                 }
                 message = self.messages.recv() => match message {
@@ -284,18 +288,17 @@ impl Task {
             self.pending_limit = enough.max(self.pending_bytes + enough / 8);
             return;
         };
-        drop(bodies);
         let dictionary = Arc::new(made);
+        // Of all of them, and not only of those that will be packed, which are like no other.
+        let some: Vec<Bytes> = spread(&bodies, DICTIONARY_WINDOW).cloned().collect();
+        self.mean_at_creation = dictionary::mean_packed(&some, &dictionary);
+        drop((bodies, some));
         self.pending = Vec::new();
         self.models.make_room(self.pending_bytes);
         self.use_dictionary(dictionary.clone());
-        let (mut bytes, mut count) = (0, 0);
         for object in &objects {
-            if let Some(size) = self.keep(object, None, &dictionary) {
-                (bytes, count) = (bytes + size, count + 1);
-            }
+            self.keep(object, None, &dictionary);
         }
-        self.mean_at_creation = bytes / count.max(1);
         self.count(|status| status.packed += objects.len() as u64);
         if self.first_list_ended {
             self.improve_later();
@@ -323,27 +326,32 @@ impl Task {
         tracing::debug!("objects are packed against a new dictionary");
     }
 
-    /// The last objects have packed badly. While the first list comes, that is no news: all of it is looked at when it is there.
-    fn has_drifted(&self) -> bool {
-        self.first_list_ended
+    /// The last objects have packed badly, and have done so for some time: there are to be enough of the new ones to make a
+    /// dictionary of. While the first list comes, that is no news: all of it is looked at when it is there.
+    fn has_drifted(&mut self) -> bool {
+        let is_bad = self.first_list_ended
             && !self.improve
             && self.recent.is_full()
-            && self.since_try >= self.patience
-            && self.recent.mean() as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT
+            && self.recent.mean() as f64 > self.mean_at_creation as f64 * DICTIONARY_DRIFT;
+        self.bad = if is_bad { self.bad + 1 } else { 0 };
+        self.bad >= DICTIONARY_WINDOW / 2 && self.since_try >= self.patience
     }
 
     /// Looks for a better dictionary, on a thread of its own.
-    fn try_another(&mut self, sample: Sample) {
+    fn try_another(&mut self, of: Sample) {
         let Some(current) = self.current.clone() else { return };
-        let (sample, total) = self.sample_objects(sample);
+        let (stored, recent, count) = self.sample_objects(of);
         self.trying = Some(spawn_blocking(move || {
-            let trial = dictionary::Trial::of(&sample, dictionary::sample_size(total));
-            dictionary::find_better(&trial, total, &current)
+            let mean = mean_size(&stored, &recent);
+            let total = count.saturating_mul(mean);
+            let room = dictionary::trial_size(total, mean);
+            let trial = dictionary::Trial::of(&by_turns(&stored, &recent, room / mean), room);
+            (of, dictionary::find_better(&trial, total, &current))
         }));
     }
 
-    /// Objects to try dictionaries on, and how many bytes of bodies the kind has, about.
-    fn sample_objects(&self, sample: Sample) -> (Vec<Object>, usize) {
+    /// Objects to try dictionaries on, of the store and of the last that came; and how many the kind has.
+    fn sample_objects(&self, sample: Sample) -> (Vec<Object>, Vec<Object>, usize) {
         let recent: Vec<Object> = match sample {
             Sample::Store => Vec::new(),
             Sample::StoreAndRecent => self.recent.objects.iter().filter_map(|(object, _)| object.upgrade()).collect(),
@@ -360,32 +368,21 @@ impl Task {
             .filter_map(|key| self.known.as_ref().and_then(|known| known.get_by_key(key)))
             .collect();
         let recent: Vec<Object> = spread(&recent, TRY_OBJECTS / 2).cloned().collect();
-        // By turns, so that both halves have both.
-        let mut sample = Vec::with_capacity(stored.len() + recent.len());
-        let (mut stored, mut recent) = (stored.chunks(2), recent.chunks(2));
-        loop {
-            let before = sample.len();
-            sample.extend_from_slice(stored.next().unwrap_or_default());
-            sample.extend_from_slice(recent.next().unwrap_or_default());
-            if sample.len() == before {
-                break;
-            }
-        }
-        let bodies = spread(&sample, 16).filter_map(|object| object.json().ok());
-        let lengths: Vec<usize> = bodies.map(|json| json.len()).collect();
-        let mean = (lengths.iter().sum::<usize>() / lengths.len().max(1)).max(1);
-        let total = count.saturating_mul(mean);
-        let sample: Vec<Object> = spread(&sample, (dictionary::sample_size(total) / mean).max(16)).cloned().collect();
-        (sample, total)
+        (stored, recent, count)
     }
 
-    fn tried(&mut self, better: Option<Better>) {
+    fn tried(&mut self, tried: Option<(Sample, Tried)>) {
         self.trying = None;
-        if let Some(Better { dictionary, mean }) = better {
-            self.mean_at_creation = mean;
-            self.use_dictionary(dictionary);
-            self.wait = REPACK_WAIT;
-            self.begin_pass();
+        match tried {
+            Some((_, Tried { better: Some(Better { dictionary, mean }), .. })) => {
+                self.mean_at_creation = mean;
+                self.use_dictionary(dictionary);
+                self.wait = REPACK_WAIT;
+                self.begin_pass();
+            }
+            // What was known of it before were the first objects that came.
+            Some((Sample::Store, Tried { mean, better: None })) => self.mean_at_creation = mean,
+            Some((Sample::StoreAndRecent, _)) | None => {}
         }
     }
 
@@ -488,12 +485,33 @@ impl Recent {
 }
 
 /// The result of a try that is under way.
-async fn tried(trying: &mut Option<JoinHandle<Option<Better>>>) -> Option<Better> {
+async fn tried(trying: &mut Option<JoinHandle<(Sample, Tried)>>) -> Option<(Sample, Tried)> {
     match trying {
         // It did not panic; if the runtime is shutting down, nothing is better.
-        Some(task) => task.await.ok().flatten(),
+        Some(task) => task.await.ok(),
         None => pending().await,
     }
+}
+
+/// How large the bodies of these are, about.
+fn mean_size(stored: &[Object], recent: &[Object]) -> usize {
+    let some = spread(stored, 16).chain(spread(recent, 16));
+    let lengths: Vec<usize> = some.filter_map(|object| Some(object.json().ok()?.len())).collect();
+    (lengths.iter().sum::<usize>() / lengths.len().max(1)).max(1)
+}
+
+/// About so many of these, two of either by turns: whoever takes every other one has both.
+fn by_turns(stored: &[Object], recent: &[Object], count: usize) -> Vec<Object> {
+    let kinds = [stored, recent].into_iter().filter(|objects| !objects.is_empty()).count();
+    let thinned = |objects| spread(objects, count.div_ceil(kinds.max(1))).cloned().collect();
+    let (stored, recent): (Vec<Object>, Vec<Object>) = (thinned(stored), thinned(recent));
+    let mut all = Vec::with_capacity(stored.len() + recent.len());
+    let (mut stored, mut recent) = (stored.chunks(2), recent.chunks(2));
+    while stored.len() + recent.len() > 0 {
+        all.extend_from_slice(stored.next().unwrap_or_default());
+        all.extend_from_slice(recent.next().unwrap_or_default());
+    }
+    all
 }
 
 /// At most `count` of `all`, evenly spread.

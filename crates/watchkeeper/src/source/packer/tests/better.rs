@@ -169,3 +169,32 @@ async fn a_rollout_while_the_first_list_is_on_its_way_to_the_store_is_noticed() 
     until("a new dictionary", || packer.status().generation >= 2).await;
     until("the old one is gone", || packer.status().dictionaries == 1).await;
 }
+
+/// In the first list there is one object that is like no other, and large.
+#[tokio::test(start_paused = true)]
+async fn a_rollout_is_noticed_though_one_object_packs_badly() {
+    for outlier in [0, 300_000] {
+        let store = Store::new();
+        let packer = Packer::new(MAX_RAW_BYTES, known(&store));
+        let admit = async |object: Object| {
+            packer.admit(&object, None).await;
+            packer.flush();
+            store.put(object);
+        };
+        let [template, another] = [noise(5, 3000), noise(7, 3000)];
+        for number in 0..1500 {
+            if number == 5 {
+                admit(with_payload("outlier", 1, &noise(99, outlier))).await;
+            }
+            admit(with_payload(&format!("web-{number}"), number, &template)).await;
+        }
+        packer.list_ended();
+        drained(&packer).await;
+        until("no plans", || !packer.status().busy).await;
+        let before = packer.status().generation;
+        for number in 0..3000 {
+            admit(with_payload(&format!("o{number}z"), number, &another)).await;
+        }
+        until("a dictionary of the new template", || packer.status().generation > before).await;
+    }
+}

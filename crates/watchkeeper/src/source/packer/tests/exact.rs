@@ -30,6 +30,7 @@ async fn every_body_is_exact_at_every_moment() {
             })
         })
         .collect();
+    admit_unlike_pods(&packer, &store, 200).await;
     let mut were_like_another = 0;
     for step in 0..3500 {
         let rollout = if step / 1200 % 2 == 0 { &PODS } else { &OTHERS };
@@ -58,7 +59,7 @@ async fn every_body_is_exact_at_every_moment() {
         }
         match step {
             800 => packer.list_ended(),
-            // The first dictionary is a small one: that of the whole store is better for certain.
+            // The first dictionary is not one for pods: that of the whole store is better for certain.
             1800 => until("a second generation", || packer.status().generation >= 2).await,
             _ => {}
         }
