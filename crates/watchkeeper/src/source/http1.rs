@@ -28,6 +28,7 @@ use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
+use super::calm::Calm;
 use super::client::wire_error;
 use super::connect::{self, Connector, Io};
 use crate::error::{Error, ErrorKind};
@@ -176,9 +177,9 @@ impl Connection {
             if !self.driver.is_terminated() {
                 pool.runtime.spawn(self.driver);
             }
-            return response.map(|body| DrivenBody { body, connection: None, pool });
+            return response.map(|body| DrivenBody::new(body, None, pool));
         }
-        response.map(|body| DrivenBody { body, connection: Some(self), pool })
+        response.map(|body| DrivenBody::new(body, Some(self), pool))
     }
 }
 
@@ -188,9 +189,28 @@ pub(super) struct DrivenBody {
     /// Until it has ended, or the body has.
     connection: Option<Connection>,
     pool: Arc<Pool>,
+    calm: Calm,
 }
 
 impl DrivenBody {
+    fn new(body: Incoming, connection: Option<Connection>, pool: Arc<Pool>) -> Self {
+        Self { body, connection, pool, calm: Calm::default() }
+    }
+
+    fn poll_driven(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let mut frame = Pin::new(&mut self.body).poll_frame(cx);
+        if frame.is_pending()
+            && let Some(connection) = &mut self.connection
+        {
+            // How it ended is told to the body.
+            if connection.driver.poll_unpin(cx).is_ready() {
+                self.connection = None;
+            }
+            frame = Pin::new(&mut self.body).poll_frame(cx);
+        }
+        frame
+    }
+
     fn give_back(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.pool.give_back(connection);
@@ -204,16 +224,8 @@ impl http_body::Body for DrivenBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = &mut *self;
-        let mut frame = Pin::new(&mut this.body).poll_frame(cx);
-        if frame.is_pending()
-            && let Some(connection) = &mut this.connection
-        {
-            // How it ended is told to the body.
-            if connection.driver.poll_unpin(cx).is_ready() {
-                this.connection = None;
-            }
-            frame = Pin::new(&mut this.body).poll_frame(cx);
-        }
+        let calm = this.calm.clone();
+        let frame = calm.poll(cx, |cx| this.poll_driven(cx));
         if matches!(frame, Poll::Ready(None)) {
             this.give_back();
         }
@@ -250,6 +262,10 @@ impl Drop for DrivenBody {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    use http_body::Body as _;
     use http_body_util::BodyExt as _;
     use kube_client::Client;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -334,6 +350,33 @@ mod tests {
             stream.write_all(format!("8\r\n{text}\r\n").as_bytes()).await.unwrap();
             let frame = body.frame().await.unwrap().unwrap();
             assert_eq!(frame.into_data().unwrap(), text);
+        }
+    }
+
+    /// The connection and its body are read by one task, which is woken by what has come and not by their talk.
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_wakes_who_reads_it_once() {
+        #[derive(Default)]
+        struct Wakes(AtomicUsize);
+        impl Wake for Wakes {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, SeqCst);
+            }
+        }
+        let (client, mut connections) = connected();
+        let (mut body, mut stream) = ask_anew(&client, &mut connections, CHUNKED).await;
+        let wakes = Arc::new(Wakes::default());
+        let waker = wakes.clone().into();
+        let mut poll = || Pin::new(&mut body).poll_frame(&mut Context::from_waker(&waker));
+        for _ in 0..100 {
+            assert!(poll().is_pending());
+            wakes.0.store(0, SeqCst);
+            stream.write_all(b"2\r\nab\r\n").await.unwrap();
+            assert_eq!(wakes.0.swap(0, SeqCst), 1);
+            assert!(matches!(poll(), Poll::Ready(Some(Ok(_)))));
+            assert_eq!(wakes.0.load(SeqCst), 0);
+            // What is polled has a budget, which ends with the task's turn.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -22,6 +22,7 @@
 
 mod body;
 mod boundary;
+mod calm;
 mod client;
 mod connect;
 mod decode;
