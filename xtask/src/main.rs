@@ -21,7 +21,7 @@ Usage: cargo xtask COMMAND
   model    tries out in which orders the threads around a queue can run
   perf     latencies of readers and the writer beside each other, resident memory, and the cost of each stage in
            instructions (where there is valgrind) and in time (`perf --times`); release build, some minutes
-  bench    watchkeeper, kube-rs and client-go side by side: writes bench/RESULTS.md and bench/plots; perhaps half an hour
+  bench    watchkeeper, kube-rs and client-go side by side: writes bench/RESULTS.md and bench/plots; some forty minutes
   bench-quick
            the main rows of it in two to three minutes once built; fails if one falls below bench/floor.toml, which
            `bench-quick --write-floor` writes anew

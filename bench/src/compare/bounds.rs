@@ -2,7 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::figures::{Figures, Measured};
-use crate::plan::{MOST_PODS, OURS_TEN_HANDLERS, PODS, Peer, SIZES, ours};
+use crate::plan::{MOST_PODS, OURS_TEN_HANDLERS, PODS, Peer, SIZES, ours, reads_of_ours};
 use crate::results::{Better, Results};
 use crate::rows::Unit;
 use crate::tables::{relist_cpu_for_each, sync_for_each};
@@ -16,10 +16,12 @@ pub(crate) struct Bound {
     pub(crate) unit: Option<Unit>,
 }
 
+/// A configuration of so many pods.
+type Of = fn(u32) -> Configuration;
 /// What is computed of the figures of a run.
 type Compute = fn(&Figures) -> Option<f64>;
 
-/// Growth is even if the greatest is within this of the least, from 10,000 pods on.
+/// Growth is even if the greatest is within this of the least.
 const EVEN: f64 = 1.3;
 
 pub(crate) fn bounds(results: &Results) -> Vec<Bound> {
@@ -46,28 +48,27 @@ pub(crate) fn bounds(results: &Results) -> Vec<Bound> {
             unit: Some(Unit::Seconds),
         },
     ];
-    let sizes: Vec<u32> = SIZES.into_iter().filter(|size| *size >= 10_000).collect();
-    let growth: [(&str, Compute); 3] = [
-        ("time to sync for each pod", sync_for_each),
-        ("CPU per event", |figures| figures.get("events.cpu_us")),
+    let growth: [(&str, Of, Compute); 5] = [
+        ("time to sync for each pod", ours, sync_for_each),
+        ("the same with an index by a field", reads_of_ours, sync_for_each),
+        ("CPU per event", ours, |figures| figures.get("events.cpu_us")),
+        ("the same with an index by a field", reads_of_ours, |figures| figures.get("events.cpu_us")),
         // Not its time: every client waits before it lists again, for as long as chance says.
-        ("CPU of a relist for each pod", relist_cpu_for_each),
+        ("CPU of a relist for each pod", ours, relist_cpu_for_each),
     ];
-    bounds.extend(growth.map(|(title, compute)| {
-        let at_sizes = sizes.iter().map(|size| Some(results.computed(&ours(*size), compute)?.median));
-        factor(&even(title), greatest_over_least(at_sizes), EVEN)
+    bounds.extend(growth.map(|(title, of, compute)| {
+        let at_sizes = SIZES.into_iter().map(|size| Some(results.computed(&of(size), compute)?.median));
+        factor(&format!("{title}, greatest over least, 1,000 to 1,000,000 pods"), greatest_over_least(at_sizes), EVEN)
     }));
-    // What does not grow, dictionaries and what makes them, would hide what does.
-    let steps = sizes.windows(2).map(|step| {
+    // What does not grow, dictionaries and what makes them, would hide what does; a thousand pods are less than what waits to
+    // be packed.
+    let steps = SIZES[1..].windows(2).map(|step| {
         let grown = |size| median(ours(size), "sync.rss_after");
         Some((grown(step[1])? - grown(step[0])?) / f64::from(step[1] - step[0]))
     });
-    bounds.push(factor(&even("resident bytes for each further pod"), greatest_over_least(steps), EVEN));
+    let title = "resident bytes for each further pod, greatest over least, 10,000 to 1,000,000 pods";
+    bounds.push(factor(title, greatest_over_least(steps), EVEN));
     bounds
-}
-
-fn even(title: &str) -> String {
-    format!("{title}, greatest over least, 10,000 to 1,000,000 pods")
 }
 
 /// None if one of them is not known.

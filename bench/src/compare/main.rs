@@ -32,7 +32,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything: writes RESULTS.md and plots. Perhaps half an hour
+    /// Everything: writes RESULTS.md and plots. About forty minutes
     Full {
         /// How often each configuration runs; an odd number has a median that was measured
         #[arg(long, default_value_t = 3)]
@@ -41,7 +41,7 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
     },
-    /// The main rows at 20,000 pods: prints ratios, and fails if one is below its floor
+    /// The main rows at 10,000 pods: prints ratios, and fails if one is below its floor
     Quick {
         /// How often each configuration runs
         #[arg(long, default_value_t = 3)]

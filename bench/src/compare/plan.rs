@@ -100,8 +100,9 @@ pub(crate) const fn ours_decode(pods: u32) -> Configuration {
     Configuration::informer(Watchkeeper, "packed-strip", "decode", 1, pods)
 }
 
-pub(crate) const fn reads_of_ours() -> Configuration {
-    Configuration::reads(Watchkeeper, "packed", PODS)
+/// Ours with an index by a field too.
+pub(crate) const fn reads_of_ours(pods: u32) -> Configuration {
+    Configuration::reads(Watchkeeper, "packed", pods)
 }
 
 pub(crate) const OURS_TEN_HANDLERS: Configuration = Configuration::informer(Watchkeeper, "packed", "keys", 10, PODS);
@@ -137,7 +138,8 @@ pub(crate) fn full() -> Vec<Task> {
             tasks.extend(Peer::ALL.map(|peer| task(peer.keys(size)[0], "sync,relist,events", peer.events())));
         }
     }
-    let readers = [reads_of_ours(), Peer::ClientGoProtobuf.reads(), Peer::KubeRs.reads()];
+    tasks.extend(SIZES.map(|size| task(reads_of_ours(size), "sync,events,reads", 100_000)));
+    let readers = [Peer::ClientGoProtobuf.reads(), Peer::KubeRs.reads()];
     tasks.extend(readers.map(|reader| task(reader, "sync,reads", 1_000)));
     for driver in [Watchkeeper, ClientGo] {
         tasks.extend(
@@ -156,7 +158,7 @@ pub(crate) fn quick() -> Vec<Task> {
     for peer in Peer::ALL {
         let events = match peer {
             Peer::ClientGoProtobuf => 10_000,
-            Peer::ClientGoJson => 2_000,
+            Peer::ClientGoJson => 1_000,
             Peer::KubeRs => 5_000,
         };
         tasks.push(task(peer.keys(QUICK_PODS)[0], "sync,events", events));

@@ -31,8 +31,11 @@ pub(crate) fn report(results: &Results, rounds: usize, before: &str) -> String {
     alone(&mut text, results);
     let notes = before.split(NOTES).nth(1).unwrap_or(FIRST_NOTES);
     let _ = writeln!(text, "\n{NOTES}{notes}{NOTES}");
-    let _ = writeln!(text, "\n## All that was measured\n\n100,000 pods, if nothing else is said.");
-    text.push_str(&tables(results, PODS));
+    let _ = writeln!(
+        text,
+        "\n## All that was measured\n\n100,000 pods, if nothing else is said. `reads` has an index by a field, besides that by namespace."
+    );
+    text.push_str(&tables(results, PODS, DECODE_PODS));
     let failures: Vec<_> = results.failures().collect();
     if !failures.is_empty() {
         text.push_str("\n### What failed\n\n");

@@ -137,7 +137,7 @@ pub(crate) fn rows_ahead(pods: u32) -> Vec<Row> {
         figure,
         unit,
         better: Better::Less,
-        ours: if figure.starts_with("reads") { reads_of_ours() } else { ours(pods) },
+        ours: if figure.starts_with("reads") { reads_of_ours(pods) } else { ours(pods) },
         peers: match figure.starts_with("reads") {
             true => [Peer::ClientGoProtobuf, Peer::KubeRs].map(|peer| (peer, vec![peer.reads()], 1.0)).into(),
             false => Peer::ALL.map(|peer| (peer, peer.keys(pods).into(), 1.0)).into(),

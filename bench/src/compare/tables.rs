@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::configuration::{Configuration, Work, thousands};
+use crate::configuration::{Configuration, Driver, Work, thousands};
 use crate::figures::{Figures, Measured};
 use crate::results::Results;
 use crate::rows::Unit;
@@ -129,12 +129,24 @@ const GROWTH: &[Column] = &[
     column("CPU of a relist for each pod", Unit::Microseconds, relist_cpu_for_each),
 ];
 
-/// All tables. `pods` is the size that most of them are about.
-pub(crate) fn tables(results: &Results, pods: u32) -> String {
+const WAYS: &[Column] = &[
+    column("time to sync", Unit::Seconds, |figures| figures.get("sync.wall_s")),
+    column("resident after", Unit::Bytes, |figures| figures.get("sync.rss_after")),
+    column("events", Unit::PerSecond, |figures| figures.get("events.per_s")),
+    column("CPU per event", Unit::Microseconds, |figures| figures.get("events.cpu_us")),
+];
+
+/// All tables. `pods` is the size that most of them are about, `few` that of other ways to keep and to hear of pods.
+pub(crate) fn tables(results: &Results, pods: u32, few: u32) -> String {
     let mut text = String::new();
     let at_size = |one: &Configuration| one.pods() == Some(pods);
+    let ways = |one: &Configuration| one.pods() == Some(few);
     let of_queue = |one: &Configuration| matches!(one.work, Work::Queue { .. });
-    let plain = |one: &Configuration| matches!(one.work, Work::Informer { handler: "keys", handlers: 1, .. });
+    let plain = |one: &Configuration| match one.work {
+        Work::Informer { handler, handlers, .. } => handler == "keys" && handlers == 1 && !ways(one),
+        Work::Reads { .. } => one.driver == Driver::Watchkeeper,
+        Work::Queue { .. } => false,
+    };
     table(&mut text, results, "Sync", SYNC, at_size);
     table(&mut text, results, "Events at full speed", EVENTS, at_size);
     table(&mut text, results, "Relist of unchanged pods", RELIST, at_size);
@@ -142,6 +154,7 @@ pub(crate) fn tables(results: &Results, pods: u32) -> String {
     table(&mut text, results, "Reads, for each call", READS, at_size);
     table(&mut text, results, "Reads while events come at full speed", BUSY_READS, at_size);
     table(&mut text, results, "Work queue", QUEUE, of_queue);
+    table(&mut text, results, "Other ways to keep pods, and to hear of them", WAYS, ways);
     table(&mut text, results, "Growth", GROWTH, plain);
     text
 }
