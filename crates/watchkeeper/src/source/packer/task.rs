@@ -7,8 +7,9 @@
 //! - When the first list is in the store, one that is spread over all of it is tried, since lists are sorted by namespace
 //!   and the first bodies may be those of one team.
 //! - When after that the last 100 objects that were like no other packed to 1.5 times the size that the dictionary was made
-//!   with, and half as many have come since, another is tried: a new template has been rolled out, say. It is made of the last objects and of those in the store,
-//!   half and half. If it is no better, twice as many objects must come before the next try.
+//!   with, and half as many have come since, another is tried: a new template has been rolled out, say. It is made of the last
+//!   objects and of those in the store, half and half. If it is no better, twice as many objects must come before the next
+//!   try.
 //! - A dictionary that was tried replaces the one in use if it is a tenth better. What the old one was used for is then
 //!   packed again, in the background, object by object from the store; until the old one is gone, there is no third.
 
