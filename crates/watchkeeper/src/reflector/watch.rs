@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -228,20 +229,31 @@ impl Reflector {
     /// Writes the events of a watch into the store until it ends.
     async fn follow(&mut self, watch: &mut OpenWatch) -> End {
         let mut at_hand = AtHand { store: self.store.clone(), more: false };
+        // Silence is measured from the last event, but the clock is not set anew for each: when it rings it is looked whether
+        // it should have rung later.
+        let mut alarm = pin!(sleep_until(watch.alarm_at()));
         loop {
             // Without a budget nothing below is polled, and this would go to sleep with its word out.
             if !tokio::task::coop::has_budget_remaining() {
                 at_hand.say(false);
             }
-            let (deadline, stale_at) = (watch.deadline, watch.stale_at());
+            if watch.alarm_at() < alarm.deadline() {
+                alarm.as_mut().reset(watch.alarm_at());
+            }
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
                 // Polled when no event is at hand.
                 never = poll_fn(|_| at_hand.nothing()) => match never {},
-                () = sleep_until(deadline) => return End::TimedOut,
-                () = sleep_until(stale_at.unwrap_or(deadline)), if stale_at.is_some() => {
-                    match self.race(watch).await {
+                () = &mut alarm => {
+                    if watch.deadline <= Instant::now() {
+                        return End::TimedOut;
+                    }
+                    if watch.alarm_at() > Instant::now() {
+                        alarm.as_mut().reset(watch.alarm_at());
+                        continue;
+                    }
+                    let event = match self.race(watch).await {
                         Race::First(event) => event,
                         Race::Second(second, event) => {
                             self.goes_blind(watch.last_arrival);
@@ -256,7 +268,9 @@ impl Reflector {
                             self.goes_blind(watch.last_arrival);
                             return End::Error(error);
                         }
-                    }
+                    };
+                    alarm.as_mut().reset(watch.alarm_at());
+                    event
                 }
             };
             if event.is_ok() {
@@ -484,6 +498,11 @@ impl OpenWatch {
             self.longest_gap = self.longest_gap.max(now.duration_since(last));
         }
         self.bookmarks = self.bookmarks.saturating_add(1);
+    }
+
+    /// When something has to be done if nothing comes.
+    fn alarm_at(&self) -> Instant {
+        self.stale_at().map_or(self.deadline, |stale_at| stale_at.min(self.deadline))
     }
 
     /// When silence becomes suspicious: not before it is known that the server sends bookmarks.
