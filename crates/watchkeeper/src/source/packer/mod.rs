@@ -15,7 +15,7 @@ mod task;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::coop::consume_budget;
 
 use self::task::Task;
@@ -36,6 +36,8 @@ struct Shared {
     sample: usize,
     known: Option<Known>,
     outbox: Mutex<Outbox>,
+    /// Rings when the task is not to wait for more.
+    hurry: Arc<Notify>,
     status: Arc<Mutex<Packing>>,
 }
 
@@ -67,6 +69,8 @@ struct Fresh {
 
 /// The task is woken for this many objects; for fewer when no more are at hand.
 const TOGETHER: usize = 128;
+/// When so many bytes wait, the task does not wait for more.
+const MANY: usize = 512 << 10;
 
 /// How the packing of a source's objects goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,7 +102,8 @@ impl Packer {
         let sample = DICTIONARY_SAMPLE.min(max_raw_bytes / 2);
         let room_bytes = (max_raw_bytes - sample - sample / 8).clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(room_bytes));
-        Self(Arc::new(Shared { room, room_bytes, sample, known, outbox: Mutex::default(), status: Arc::default() }))
+        let (outbox, hurry, status) = (Mutex::default(), Arc::default(), Arc::default());
+        Self(Arc::new(Shared { room, room_bytes, sample, known, outbox, hurry, status }))
     }
 
     /// Takes note of an object, which may then travel on. `last` is its last state, if that is known. Waits while too much is
@@ -114,6 +119,7 @@ impl Packer {
             Err(_) => {
                 // What the task has not been told of must not be waited for.
                 self.flush();
+                self.0.hurry.notify_one();
                 let Ok(permit) = self.0.room.clone().acquire_many_owned(size).await else { return };
                 permit
             }
@@ -122,12 +128,12 @@ impl Packer {
         let mut outbox = self.outbox();
         outbox.fresh.push(fresh);
         // Where room is short somebody may wait for it already.
-        if outbox.fresh.len() >= TOGETHER || self.0.room.available_permits() < self.0.room_bytes / 2 {
+        if outbox.fresh.len() >= TOGETHER || self.waiting() > self.0.room_bytes / 2 {
             self.send(&mut outbox);
         }
     }
 
-    /// Nothing more is at hand for now: the task may begin with what there is.
+    /// Nothing more is at hand for now: the task may begin with what there is, soon.
     pub(super) fn flush(&self) {
         self.send(&mut self.outbox());
     }
@@ -137,15 +143,21 @@ impl Packer {
         let mut outbox = self.outbox();
         self.send(&mut outbox);
         self.tell(&mut outbox, Message::ListEnded);
+        self.0.hurry.notify_one();
     }
 
     pub(super) fn status(&self) -> Packing {
         // What the task has not come to yet takes room. It says that it is busy before it gives room back: so room is looked at
         // first.
-        let is_waited = self.0.room.available_permits() < self.0.room_bytes;
+        let is_waited = self.waiting() > 0;
         let mut status = self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         status.busy |= is_waited;
         status
+    }
+
+    /// How many bytes wait for their turn.
+    fn waiting(&self) -> usize {
+        self.0.room_bytes - self.0.room.available_permits()
     }
 
     fn outbox(&self) -> MutexGuard<'_, Outbox> {
@@ -156,17 +168,20 @@ impl Packer {
         if !outbox.fresh.is_empty() {
             let fresh = std::mem::take(&mut outbox.fresh);
             self.tell(outbox, Message::Fresh(fresh));
+            if self.waiting() >= MANY.min(self.0.room_bytes / 2) {
+                self.0.hurry.notify_one();
+            }
         }
     }
 
     /// Tells the task, and starts one if there is none: that takes a runtime, and the task ends with the runtime's end. Who
     /// drops a stream may be outside of any, and then nothing more is packed.
     fn tell(&self, outbox: &mut Outbox, message: Message) {
-        let Shared { sample, known, status, .. } = &*self.0;
+        let Shared { sample, known, hurry, status, .. } = &*self.0;
         if outbox.sender.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
             outbox.sender = Handle::try_current().ok().map(|runtime| {
                 let (sender, messages) = mpsc::unbounded_channel();
-                runtime.spawn(Task::new(messages, known.clone(), status.clone(), *sample).run());
+                runtime.spawn(Task::new(messages, hurry.clone(), known.clone(), status.clone(), *sample).run());
                 sender
             });
         }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -34,6 +34,7 @@ use crate::{Object, ObjectKey};
 
 pub(super) struct Task {
     messages: mpsc::UnboundedReceiver<Message>,
+    hurry: Arc<Notify>,
     known: Option<Known>,
     status: Arc<Mutex<Packing>>,
     /// The first dictionary is made of this many bytes of bodies.
@@ -70,6 +71,8 @@ pub(super) struct Task {
     /// When to look after the old dictionary, or for a better one.
     look_at: Option<Instant>,
     wait: Duration,
+    /// Since when there was nothing to do.
+    at_rest_since: Instant,
 }
 
 /// The objects that were packed last, with their sizes.
@@ -77,6 +80,23 @@ pub(super) struct Task {
 struct Recent {
     objects: VecDeque<(WeakObject, usize)>,
     bytes: usize,
+}
+
+/// What messages have told, in their order: objects, and that a list ended behind them.
+#[derive(Default)]
+struct News {
+    objects: Vec<Fresh>,
+    list_ended: bool,
+}
+
+impl News {
+    fn add(&mut self, message: Message) {
+        match message {
+            Message::Fresh(objects) if self.objects.is_empty() => self.objects = objects,
+            Message::Fresh(objects) => self.objects.extend(objects),
+            Message::ListEnded => self.list_ended = true,
+        }
+    }
 }
 
 /// What dictionaries are tried on.
@@ -88,6 +108,11 @@ enum Sample {
 
 /// As many objects that have come together are packed on a thread of their own.
 const ASIDE: usize = 32;
+/// As few wait for others, if there was so long a rest before them.
+const REST: Duration = Duration::from_micros(300);
+const VERY_FEW: usize = 4;
+/// For so long, unless many come.
+const GATHERING: Duration = Duration::from_millis(10);
 /// How long they wait for such a thread.
 const ASIDE_WAIT: Duration = Duration::from_millis(10);
 /// However often nothing better was found, another is tried when as many objects have come that are like no other.
@@ -100,12 +125,14 @@ const TRY_OBJECTS: usize = 1024;
 impl Task {
     pub(super) fn new(
         messages: mpsc::UnboundedReceiver<Message>,
+        hurry: Arc<Notify>,
         known: Option<Known>,
         status: Arc<Mutex<Packing>>,
         sample: usize,
     ) -> Self {
         Self {
             messages,
+            hurry,
             known,
             status,
             sample,
@@ -129,48 +156,63 @@ impl Task {
             repacked: Repacked::default(),
             look_at: None,
             wait: REPACK_WAIT,
+            at_rest_since: Instant::now(),
         }
     }
 
     /// Runs until nobody can send any more, and what was sent is packed.
     pub(super) async fn run(mut self) {
         loop {
-            let objects = tokio::select! {
+            let mut news = News::default();
+            tokio::select! {
                 biased;
-                tried = tried(&mut self.trying) => {
-                    self.tried(tried);
-                    Vec::new()
-                }
+                tried = tried(&mut self.trying) => self.tried(tried),
                 message = self.messages.recv() => match message {
                     None => return,
-                    Some(Message::ListEnded) => {
-                        self.list_ended();
-                        Vec::new()
+                    Some(message) => {
+                        news.add(message);
+                        if !news.list_ended {
+                            self.gather(&mut news).await;
+                        }
                     }
-                    Some(Message::Fresh(objects)) => objects,
                 },
-                () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => {
-                    self.look();
-                    Vec::new()
-                }
-                () = yield_now(), if self.pass.is_some() => {
-                    self.pass_slice();
-                    Vec::new()
-                }
-            };
-            if objects.len() >= ASIDE {
-                self = match self.take_aside(objects).await {
+                () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
+                () = yield_now(), if self.pass.is_some() => self.pass_slice(),
+            }
+            if news.objects.len() >= ASIDE {
+                self = match self.take_aside(news.objects).await {
                     Some(task) => task,
                     // The runtime is shutting down, or the store panicked.
                     None => return,
                 };
             } else {
-                for fresh in objects {
+                for fresh in news.objects {
                     self.fresh(fresh);
                     consume_budget().await;
                 }
             }
+            if news.list_ended {
+                self.list_ended();
+            }
             self.note_plans();
+            self.at_rest_since = Instant::now();
+        }
+    }
+
+    /// Where objects come one by one, with rests between them, lets them wait for others. Who reads a watch hands each event on to
+    /// a task that tells of it; if this one were woken each time as well, another thread would have to wake up to run one of the
+    /// two. Where many come, they are better packed while they are in the processor's caches.
+    async fn gather(&mut self, news: &mut News) {
+        // Nobody rests while everything is packed anew.
+        if news.objects.len() > VERY_FEW || self.pass.is_some() || self.at_rest_since.elapsed() < REST {
+            return;
+        }
+        let _ = timeout(GATHERING, self.hurry.notified()).await;
+        while news.objects.len() < ASIDE
+            && !news.list_ended
+            && let Ok(message) = self.messages.try_recv()
+        {
+            news.add(message);
         }
     }
 
