@@ -169,7 +169,14 @@ func (r *reader) seeAll(pods []*corev1.Pod) int {
 	return len(pods)
 }
 
-// see reads the name and the version of a pod.
+// see reads the name and the version of a pod: their texts, and not only where they are.
 func (r *reader) see(pod *corev1.Pod) {
-	r.seen += len(pod.Name) + len(pod.ResourceVersion)
+	r.seen += lastByte(pod.Name) + lastByte(pod.ResourceVersion)
+}
+
+func lastByte(text string) int {
+	if text == "" {
+		return 0
+	}
+	return int(text[len(text)-1])
 }
