@@ -97,17 +97,16 @@ impl<K> Objects<K> {
     }
 
     fn begin(&self) -> Cursor {
-        Cursor { place: 0, left: self.most() }
+        Cursor { place: 0, touched: 0, left: self.most() }
     }
 
     /// The next one, from a place of the view on.
     fn next(&self, cursor: &mut Cursor) -> Option<&Object> {
         while cursor.left > 0 {
-            let place = match &self.view {
-                View::None => None,
-                View::All(snapshot) => snapshot.place(cursor.place),
-                View::Selected(selection) => selection.place(cursor.place),
-            }?;
+            if cursor.place == cursor.touched {
+                self.touch_some(cursor);
+            }
+            let place = self.place(cursor.place)?;
             cursor.place += 1;
             let Some(object) = place else { continue };
             cursor.left -= 1;
@@ -116,6 +115,23 @@ impl<K> Objects<K> {
             }
         }
         None
+    }
+
+    /// The object at a place, which may be empty. Behind the last place there is nothing.
+    fn place(&self, place: usize) -> Option<Option<&Object>> {
+        match &self.view {
+            View::None => None,
+            View::All(snapshot) => snapshot.place(place),
+            View::Selected(selection) => selection.place(place),
+        }
+    }
+
+    /// Looks at the headers of the next few. Each of them is somewhere else in memory: so the processor fetches them side by side,
+    /// where it would wait for one after the other.
+    fn touch_some(&self, cursor: &mut Cursor) {
+        let places = cursor.touched..cursor.touched + TOGETHER;
+        cursor.touched = places.end;
+        places.map_while(|place| self.place(place)).flatten().for_each(Object::touch);
     }
 
     fn means(&self, object: &Object) -> bool {
@@ -128,10 +144,15 @@ impl<K> Objects<K> {
     }
 }
 
+/// How many objects are fetched side by side.
+const TOGETHER: usize = 16;
+
 /// How far one has come.
 #[derive(Debug, Clone)]
 struct Cursor {
     place: usize,
+    /// Up to where headers have been touched.
+    touched: usize,
     /// How many objects have not been looked at.
     left: usize,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
+use arcstr::ArcStr;
 use bytes::Bytes;
 use compact_str::CompactString;
 use serde::Deserialize;
@@ -12,9 +13,8 @@ use serde::de::DeserializeOwned;
 
 use super::header::{self, RawHeader};
 use super::key::HeaderTexts;
-use super::labels::{self, LabelSets, Labels, SharedLabels};
+use super::labels::{self, LabelSets, Labels};
 use super::packed::{Base, Dictionary, Packed, Spliced};
-use super::text::text;
 use super::{Cached, DecodeError, ObjectKey, ResourceVersion};
 use crate::{Error, ErrorKind};
 
@@ -28,7 +28,7 @@ pub struct Object(Arc<Inner>);
 struct Inner {
     /// Namespace, name, uid, version, the object's own labels, and whether it is being deleted.
     key: ObjectKey,
-    shared_labels: Option<SharedLabels>,
+    shared_labels: Option<ArcStr>,
     /// Of the body; of a row, of what does not change with the time of day.
     hash: u64,
     state: Mutex<State>,
@@ -93,17 +93,17 @@ impl Object {
 
     /// The uid, which every object of a real server has.
     pub fn uid(&self) -> Option<&str> {
-        Some(text(self.0.key.header().uid)).filter(|uid| !uid.is_empty())
+        Some(self.0.key.header().uid).filter(|uid| !uid.is_empty())
     }
 
     /// The version of this state of the object.
     pub fn resource_version(&self) -> ResourceVersion {
-        text(self.0.key.header().version).into()
+        self.0.key.header().version.into()
     }
 
     /// The labels.
     pub fn labels(&self) -> Labels<'_> {
-        let shared = self.0.shared_labels.as_ref().map(|set| &set.slice).unwrap_or_default();
+        let shared = self.0.shared_labels.as_deref().unwrap_or_default();
         Labels { shared, own: self.0.key.header().labels }
     }
 
@@ -186,9 +186,9 @@ impl Object {
     fn from_parts(header: &RawHeader<'_>, body: Body, hash: u64, sets: Option<&mut LabelSets>) -> Self {
         let [namespace, name, uid, version] = [&header.namespace, &header.name, &header.uid, &header.resource_version]
             .map(|field| field.as_deref().unwrap_or_default());
-        let (uid, version, deleting) = (uid.as_bytes(), version.as_bytes(), header.deleting);
+        let deleting = header.deleting;
         let key =
-            |labels: &[u8]| ObjectKey::with_header(namespace, name, HeaderTexts { deleting, uid, version, labels });
+            |labels: &str| ObjectKey::with_header(namespace, name, HeaderTexts { deleting, version, uid, labels });
         let (shared_labels, key) = match sets {
             Some(sets) => {
                 let (shared, own) = sets.split(&header.labels);
@@ -197,6 +197,11 @@ impl Object {
             None => (None, key(&labels::own(&header.labels))),
         };
         Self(Arc::new(Inner { key, shared_labels, hash, state: Mutex::new(State { body, extra: None }) }))
+    }
+
+    /// Looks at the header, so that it is at hand for who looks at it next.
+    pub(crate) fn touch(&self) {
+        self.0.key.touch();
     }
 
     /// The two are the same state of the same object: uid, version and body are equal. (A transform, say, can make two
@@ -243,7 +248,7 @@ impl Object {
 
     /// Objects with the same likeness are probably much alike: their names are made of one, in one namespace.
     pub(crate) fn likeness(&self) -> u64 {
-        body_hash(&(self.0.key.namespace_bytes(), self.0.key.stem()))
+        body_hash(&(self.0.key.namespace(), self.0.key.stem()))
     }
 
     fn body(&self) -> Body {

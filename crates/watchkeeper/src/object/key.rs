@@ -11,35 +11,35 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use triomphe::ThinArc;
+use arcstr::ArcStr;
 
-use super::text::{put_length, take, take_length, text};
+use super::text::{length_at, put_length};
 
 /// Namespace and name; objects of cluster-scoped kinds have no namespace.
 ///
 /// The text form is client-go's: `namespace/name`, or `name` alone. Cheap to clone.
+///
+/// (How long namespace and name are, both of them one behind the other, and the rest of the header. It is all text, so that
+/// whoever reads a part of it waits for memory and not for a check that it is text.)
 #[derive(Clone)]
-pub struct ObjectKey(ThinArc<Lengths, u8>);
-
-/// How long namespace and name are, which stand one behind the other, before the rest of the header.
-#[derive(Debug, Clone, Copy)]
-struct Lengths {
-    namespace: u32,
-    name: u32,
-}
+pub struct ObjectKey(ArcStr);
 
 /// What of a header is text, besides the key itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct HeaderTexts<'a> {
     pub(super) deleting: bool,
-    pub(super) uid: &'a [u8],
-    pub(super) version: &'a [u8],
-    pub(super) labels: &'a [u8],
+    pub(super) version: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) labels: &'a str,
 }
+
+/// Of a header that says that the object is being deleted, and of any other.
+const DELETING: &str = "d";
+const LIVING: &str = "l";
 
 thread_local! {
     /// The text of a key that is being made.
-    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// One huge header shall not cost its size for ever.
@@ -58,26 +58,27 @@ impl ObjectKey {
 
     /// A key that carries the rest of a header's texts.
     pub(super) fn with_header(namespace: &str, name: &str, header: HeaderTexts<'_>) -> Self {
-        let HeaderTexts { deleting, uid, version, labels } = header;
+        let HeaderTexts { deleting, version, uid, labels } = header;
         Self::with_text(namespace, name, |rest| {
-            rest.push(u8::from(deleting));
-            put_length(rest, uid.len());
+            rest.push_str(if deleting { DELETING } else { LIVING });
             put_length(rest, version.len());
-            for text in [uid, version, labels] {
-                rest.extend_from_slice(text);
+            put_length(rest, uid.len());
+            // The version first: it is read most often, and near the name it is at hand with that.
+            for text in [version, uid, labels] {
+                rest.push_str(text);
             }
         })
     }
 
-    fn with_text(namespace: &str, name: &str, put_rest: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let length = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
-        let lengths = Lengths { namespace: length(namespace), name: length(name) };
+    fn with_text(namespace: &str, name: &str, put_rest: impl FnOnce(&mut String)) -> Self {
         TEXT.with_borrow_mut(|text| {
             text.clear();
-            text.extend_from_slice(namespace.as_bytes());
-            text.extend_from_slice(name.as_bytes());
+            put_length(text, namespace.len());
+            put_length(text, name.len());
+            text.push_str(namespace);
+            text.push_str(name);
             put_rest(text);
-            let key = Self(ThinArc::from_header_and_slice(lengths, text));
+            let key = Self(ArcStr::from(text.as_str()));
             text.shrink_to(LARGEST_TEXT);
             key
         })
@@ -85,20 +86,21 @@ impl ObjectKey {
 
     /// The namespace, if the kind has them.
     pub fn namespace(&self) -> Option<&str> {
-        let namespace = self.namespace_bytes();
-        (!namespace.is_empty()).then(|| text(namespace))
+        let Places { namespace, name, .. } = self.places();
+        self.0.get(namespace..name).filter(|namespace| !namespace.is_empty())
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        text(self.name_bytes())
+        let Places { name, end, .. } = self.places();
+        self.0.get(name..end).unwrap_or_default()
     }
 
     /// The name without what was generated for it: of `web-7d4b9c6f5d-x7k2p`, `db-3` or `backup-28394012`, the first part.
-    pub(super) fn stem(&self) -> &[u8] {
-        let mut stem = self.name_bytes();
-        while let Some(at) = memchr::memrchr2(b'-', b'.', stem)
-            && is_generated(&stem[at + 1..])
+    pub(super) fn stem(&self) -> &str {
+        let mut stem = self.name();
+        while let Some(at) = memchr::memrchr2(b'-', b'.', stem.as_bytes())
+            && is_generated(&stem.as_bytes()[at + 1..])
         {
             stem = &stem[..at];
         }
@@ -107,39 +109,65 @@ impl ObjectKey {
 
     /// What else of the header it carries: nothing, if it is not an object's own.
     pub(super) fn header(&self) -> HeaderTexts<'_> {
-        self.read_header().unwrap_or_default()
+        read_header(&self.0, self.places().end).unwrap_or_default()
     }
 
-    /// How many bytes it takes, with what stands before its text: a count of references, lengths.
+    /// How many bytes it takes, with what stands before its text: a count of references, its length.
     pub(super) fn memory(&self) -> usize {
-        2 * size_of::<usize>() + size_of::<Lengths>() + self.0.slice.len()
+        2 * size_of::<usize>() + self.0.len()
     }
 
-    fn read_header(&self) -> Option<HeaderTexts<'_>> {
-        let Lengths { namespace, name } = *self.lengths();
-        let mut rest = self.0.slice.get(namespace as usize + name as usize..)?;
-        let deleting = take(&mut rest, 1)? == [1];
-        let (uid, version) = (take_length(&mut rest)?, take_length(&mut rest)?);
-        Some(HeaderTexts { deleting, uid: take(&mut rest, uid)?, version: take(&mut rest, version)?, labels: rest })
+    /// Looks at it, so that it is at hand for who looks at it next.
+    pub(crate) fn touch(&self) {
+        std::hint::black_box(self.0.as_bytes().first());
     }
 
-    fn lengths(&self) -> &Lengths {
-        &self.0.header.header
+    fn places(&self) -> Places {
+        // There are some: all keys are made by `with_text`.
+        Places::of(&self.0).unwrap_or_default()
     }
 
-    pub(super) fn namespace_bytes(&self) -> &[u8] {
-        self.0.slice.get(..self.lengths().namespace as usize).unwrap_or_default()
+    /// What is the same in equal keys, and in no others: lengths, namespace and name.
+    fn identity(&self) -> &[u8] {
+        self.0.as_bytes().get(..self.places().end).unwrap_or_default()
     }
 
-    fn name_bytes(&self) -> &[u8] {
-        let Lengths { namespace, name } = *self.lengths();
-        self.0.slice.get(namespace as usize..namespace as usize + name as usize).unwrap_or_default()
+    /// By these, keys are in order.
+    fn texts(&self) -> (&str, &str) {
+        (self.namespace().unwrap_or_default(), self.name())
     }
+}
+
+/// Where in the text of a key the namespace begins, and the name, and where that ends.
+#[derive(Default)]
+struct Places {
+    namespace: usize,
+    name: usize,
+    end: usize,
+}
+
+impl Places {
+    fn of(text: &str) -> Option<Self> {
+        let mut at = 0;
+        let (namespace, name) = (length_at(text, &mut at)?, length_at(text, &mut at)?);
+        Some(Self { namespace: at, name: at + namespace, end: at + namespace + name })
+    }
+}
+
+fn read_header(text: &str, end_of_key: usize) -> Option<HeaderTexts<'_>> {
+    let mut at = end_of_key + DELETING.len();
+    let deleting = text.get(end_of_key..at)? == DELETING;
+    let (version, uid) = (length_at(text, &mut at)?, length_at(text, &mut at)?);
+    let (of_uid, of_labels) = (at + version, at + version + uid);
+    let (version, uid) = (text.get(at..of_uid)?, text.get(of_uid..of_labels)?);
+    Some(HeaderTexts { deleting, version, uid, labels: text.get(of_labels..)? })
 }
 
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &Self) -> bool {
-        self.name_bytes() == other.name_bytes() && self.namespace_bytes() == other.namespace_bytes()
+        // No identity is the beginning of another one, since they begin with their lengths. (Of the two, it is mostly the other that
+        // is at hand: tables compare what they have with what is looked for.)
+        self.0.as_bytes().starts_with(other.identity())
     }
 }
 
@@ -147,14 +175,14 @@ impl Eq for ObjectKey {}
 
 impl Hash for ObjectKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.namespace_bytes().hash(state);
-        self.name_bytes().hash(state);
+        // It begins with its lengths: those of two keys that follow each other are not taken for one another.
+        state.write(self.identity());
     }
 }
 
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.namespace_bytes(), self.name_bytes()).cmp(&(other.namespace_bytes(), other.name_bytes()))
+        self.texts().cmp(&other.texts())
     }
 }
 
@@ -224,7 +252,7 @@ mod tests {
     #[test]
     fn a_key_is_namespace_and_name_whatever_else_it_carries() {
         let plain = ObjectKey::namespaced("shop", "web");
-        let header = HeaderTexts { deleting: true, uid: b"uid", version: b"7", labels: b"labels" };
+        let header = HeaderTexts { deleting: true, uid: "uid", version: "7", labels: "labels" };
         let loaded = ObjectKey::with_header("shop", "web", header);
         assert_eq!(plain, loaded);
         assert_eq!(plain.cmp(&loaded), Ordering::Equal);
@@ -250,7 +278,7 @@ mod tests {
             ("-1", ""),
             ("", ""),
         ] {
-            assert_eq!(ObjectKey::cluster(name).stem(), stem.as_bytes(), "{name}");
+            assert_eq!(ObjectKey::cluster(name).stem(), stem, "{name}");
         }
     }
 }

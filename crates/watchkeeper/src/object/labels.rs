@@ -9,71 +9,81 @@
 use std::borrow::Cow;
 use std::hash::BuildHasher as _;
 
+use arcstr::ArcStr;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use triomphe::ThinArc;
 
-use super::text::{put_length, take, take_length, text};
-
-/// Labels that several objects have.
-pub(super) type SharedLabels = ThinArc<(), u8>;
+use super::text::{length_at, put_length};
 
 /// The labels of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Labels<'a> {
-    pub(super) shared: &'a [u8],
-    pub(super) own: &'a [u8],
+    pub(super) shared: &'a str,
+    pub(super) own: &'a str,
 }
 
 impl<'a> Labels<'a> {
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&'a str> {
-        let mut found = self.pairs().filter(|(known, _)| *known == key.as_bytes());
-        found.next().map(|(_, value)| text(value))
+        find(self.shared, key).or_else(|| find(self.own, key))
     }
 
     /// All labels, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.pairs().map(|(key, value)| (text(key), text(value)))
+        pairs(self.shared).chain(pairs(self.own))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.pairs().count()
+        self.iter().count()
     }
 
     /// There are none.
     pub fn is_empty(&self) -> bool {
         self.shared.is_empty() && self.own.is_empty()
     }
+}
 
-    fn pairs(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        Pairs(self.shared).chain(Pairs(self.own))
+/// The value of a key in what [`put`] wrote. What is beside it is only looked at as bytes.
+fn find<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let mut places = Places { text, at: 0 };
+    let bytes = text.as_bytes();
+    places
+        .find(|[start, value, _]| bytes.get(*start..*value) == Some(key.as_bytes()))
+        .and_then(|[_, value, end]| text.get(value..end))
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    Places { text, at: 0 }.map_while(|[start, value, end]| Some((text.get(start..value)?, text.get(value..end)?)))
+}
+
+/// Where in what [`put`] wrote keys begin, and their values, and where these end.
+struct Places<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Iterator for Places<'_> {
+    type Item = [usize; 3];
+
+    fn next(&mut self) -> Option<[usize; 3]> {
+        let (key, value) = (length_at(self.text, &mut self.at)?, length_at(self.text, &mut self.at)?);
+        let start = self.at;
+        self.at = start + key + value;
+        Some([start, start + key, self.at])
     }
 }
 
-/// Reads what [`put`] wrote.
-struct Pairs<'a>(&'a [u8]);
-
-impl<'a> Iterator for Pairs<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = (take_length(&mut self.0)?, take_length(&mut self.0)?);
-        Some((take(&mut self.0, key)?, take(&mut self.0, value)?))
-    }
-}
-
-fn put(out: &mut Vec<u8>, key: &str, value: &str) {
+fn put(out: &mut String, key: &str, value: &str) {
     put_length(out, key.len());
     put_length(out, value.len());
-    out.extend_from_slice(key.as_bytes());
-    out.extend_from_slice(value.as_bytes());
+    out.push_str(key);
+    out.push_str(value);
 }
 
 /// A header's labels as text. None of them is shared.
-pub(super) fn own(labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> Vec<u8> {
-    let mut out = Vec::new();
+pub(super) fn own(labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
+    let mut out = String::new();
     for (key, value) in last_of_equal(labels) {
         put(&mut out, key, value);
     }
@@ -100,14 +110,14 @@ fn last_of_equal<'a>(labels: &'a [(Cow<'_, str>, Cow<'_, str>)]) -> Vec<(&'a str
 /// The labels that objects of one kind share.
 #[derive(Default)]
 pub(crate) struct LabelSets {
-    sets: HashTable<SharedLabels>,
+    sets: HashTable<ArcStr>,
     /// Traces of the labels that were seen lately, each in the one place that its hash gives it.
     seen: Vec<u32>,
     /// Sets that nobody has any more are dropped when there are this many.
     sweep_at: usize,
     hasher: RandomState,
-    shared: Vec<u8>,
-    own: Vec<u8>,
+    shared: String,
+    own: String,
 }
 
 /// How many labels are remembered as seen. More labels than that in turn, and all look new.
@@ -119,7 +129,7 @@ const LONGEST_SHARED: usize = 4096;
 
 impl LabelSets {
     /// The shared part of these labels, if there is one, and their own.
-    pub(super) fn split(&mut self, labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> (Option<SharedLabels>, &[u8]) {
+    pub(super) fn split(&mut self, labels: &[(Cow<'_, str>, Cow<'_, str>)]) -> (Option<ArcStr>, &str) {
         for part in [&mut self.shared, &mut self.own] {
             part.clear();
             part.shrink_to(LONGEST_SHARED);
@@ -135,26 +145,26 @@ impl LabelSets {
             put(if is_known { &mut self.shared } else { &mut self.own }, key, value);
         }
         if self.shared.len() > LONGEST_SHARED {
-            self.own.append(&mut self.shared);
+            self.own.push_str(&self.shared);
+            self.shared.clear();
         }
         let shared = (!self.shared.is_empty()).then(|| self.intern());
         (shared, &self.own)
     }
 
-    fn intern(&mut self) -> SharedLabels {
+    fn intern(&mut self) -> ArcStr {
         if self.sets.len() >= self.sweep_at.max(FIRST_SWEEP) {
-            self.sets.retain(|set| SharedLabels::strong_count(set) > 1);
+            self.sets.retain(|set| ArcStr::strong_count(set).is_some_and(|count| count > 1));
             self.sweep_at = 2 * self.sets.len();
-            self.sets.shrink_to(self.sweep_at, |set| self.hasher.hash_one(&set.slice));
+            self.sets.shrink_to(self.sweep_at, |set| self.hasher.hash_one(set.as_str()));
         }
-        let hash = self.hasher.hash_one(self.shared.as_slice());
-        let is_same = |set: &SharedLabels| set.slice == *self.shared;
-        if let Some(set) = self.sets.find(hash, is_same) {
+        let hash = self.hasher.hash_one(self.shared.as_str());
+        if let Some(set) = self.sets.find(hash, |set| *set == self.shared) {
             return set.clone();
         }
-        let set = SharedLabels::from_header_and_slice((), &self.shared);
+        let set = ArcStr::from(self.shared.as_str());
         let hasher = &self.hasher;
-        self.sets.insert_unique(hash, set.clone(), |set| hasher.hash_one(&set.slice));
+        self.sets.insert_unique(hash, set.clone(), |set| hasher.hash_one(set.as_str()));
         set
     }
 }
@@ -167,8 +177,8 @@ mod tests {
         pairs.iter().map(|(key, value)| (Cow::Borrowed(*key), Cow::Owned((*value).to_owned()))).collect()
     }
 
-    fn all(shared: Option<&SharedLabels>, own: &[u8]) -> Vec<(String, String)> {
-        let labels = Labels { shared: shared.map(|set| &set.slice).unwrap_or_default(), own };
+    fn all(shared: Option<&ArcStr>, own: &str) -> Vec<(String, String)> {
+        let labels = Labels { shared: shared.map(ArcStr::as_str).unwrap_or_default(), own };
         let mut pairs: Vec<_> = labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         pairs.sort();
         pairs
@@ -182,7 +192,7 @@ mod tests {
             let pairs = [("app", "web".to_owned()), ("hash", format!("h{number}")), ("team", "a".to_owned())];
             let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
             let (shared, own) = sets.split(&labels(&pairs));
-            let own = own.to_vec();
+            let own = own.to_owned();
             let mut expected: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             expected.sort();
             assert_eq!(all(shared.as_ref(), &own), expected);
@@ -190,8 +200,8 @@ mod tests {
         }
         let first = kept[1].0.as_ref().expect("shared labels");
         for (shared, own) in &kept[1..] {
-            assert!(std::ptr::eq(first.slice.as_ptr(), shared.as_ref().expect("shared labels").slice.as_ptr()));
-            assert_eq!(Pairs(own).count(), 1);
+            assert!(ArcStr::ptr_eq(first, shared.as_ref().expect("shared labels")));
+            assert_eq!(pairs(&own).count(), 1);
         }
     }
 
@@ -203,7 +213,7 @@ mod tests {
         assert_eq!(all(None, &text), [(String::new(), long.clone()), ("a".into(), "2".into())]);
         let many: Vec<_> = (0..100).map(|n| (Cow::Owned(format!("k{}", n % 50)), Cow::Owned(n.to_string()))).collect();
         let many = own(&many);
-        let labels = Labels { shared: &[], own: &many };
+        let labels = Labels { shared: "", own: &many };
         assert_eq!((labels.len(), labels.get("k7"), labels.get("k50")), (50, Some("57"), None));
     }
 
@@ -228,10 +238,10 @@ mod tests {
             let pairs = names.iter().enumerate().filter(|(number, _)| *number != version);
             let pairs: Vec<_> = pairs.map(|(_, name)| (Cow::from(name.as_str()), Cow::from(long.as_str()))).collect();
             let (shared, own) = sets.split(&pairs);
-            let own = own.to_vec();
+            let own = own.to_owned();
             assert_eq!(all(shared.as_ref(), &own).len(), 1999);
         }
-        let kept: usize = sets.sets.iter().map(|set| set.slice.len()).sum();
+        let kept: usize = sets.sets.iter().map(|set| set.len()).sum();
         assert!(kept <= 100 * LONGEST_SHARED, "{kept} bytes");
         sets.split(&[]);
         assert!(sets.own.capacity() + sets.shared.capacity() <= 2 * LONGEST_SHARED);

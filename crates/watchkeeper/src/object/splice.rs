@@ -12,8 +12,6 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, u8x64};
 
-use super::text::{put_length, take, take_length};
-
 /// Runs of equal bytes that are shorter are not worth a cut.
 const RUN: usize = 8;
 /// As far as a value of the same length is looked for: longer than any hash.
@@ -39,6 +37,36 @@ const DIGITS: usize = 2;
 const AGAIN: usize = 3;
 /// How many bits those take.
 const FORM_BITS: u32 = 2;
+
+/// Appends a length: seven bits a byte, the lowest first.
+fn put_length(out: &mut Vec<u8>, mut length: usize) {
+    while length > 0x7f {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+}
+
+/// Takes a length off the front.
+fn take_length(from: &mut &[u8]) -> Option<usize> {
+    let mut length = 0;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (byte, rest) = from.split_first()?;
+        *from = rest;
+        length |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(length);
+        }
+    }
+    None
+}
+
+/// Takes so many bytes off the front.
+fn take<'a>(from: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some(taken)
+}
 
 /// Appends to `out` what makes `new` of `base`. Gives up, and says false, when that takes more than `room` bytes.
 pub(super) fn cut(base: &[u8], new: &[u8], room: usize, out: &mut Vec<u8>) -> bool {

@@ -1,38 +1,37 @@
-//! Texts one behind the other, each with its length in front: what headers are kept as.
+//! Texts one behind the other in one `str`, each with its length in front: what headers are kept as.
+//!
+//! Lengths are ASCII, so that all of it is text and no part of it has to be checked again when it is read.
 
-/// Appends a length: seven bits a byte, the lowest first.
-pub(super) fn put_length(out: &mut Vec<u8>, mut length: usize) {
-    while length > 0x7f {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
+/// Six bits of a length are one character; all but the last have this bit too.
+const MORE: u8 = 0x40;
+
+/// Appends a length, the lowest bits first.
+pub(super) fn put_length(out: &mut String, mut length: usize) {
+    while length >= usize::from(MORE) {
+        out.push(char::from(length as u8 & (MORE - 1) | MORE));
+        length >>= 6;
     }
-    out.push(length as u8);
+    out.push(char::from(length as u8));
 }
 
-/// Takes a length off the front.
-pub(super) fn take_length(from: &mut &[u8]) -> Option<usize> {
-    let mut length = 0;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (byte, rest) = from.split_first()?;
-        *from = rest;
-        length |= usize::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(length);
-        }
+/// The length that stands at a place of a text, which moves behind it.
+#[inline]
+pub(super) fn length_at(text: &str, at: &mut usize) -> Option<usize> {
+    let byte = *text.as_bytes().get(*at)?;
+    *at += 1;
+    if byte < MORE { Some(byte.into()) } else { long_length_at(text, at, byte) }
+}
+
+#[cold]
+fn long_length_at(text: &str, at: &mut usize, first: u8) -> Option<usize> {
+    let (mut length, mut byte, mut shift) = (usize::from(first & (MORE - 1)), first, 0);
+    while byte & MORE != 0 {
+        byte = *text.as_bytes().get(*at)?;
+        *at += 1;
+        shift += 6;
+        length |= usize::from(byte & (MORE - 1)).checked_shl(shift)?;
     }
-    None
-}
-
-/// Takes so many bytes off the front.
-pub(super) fn take<'a>(from: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = from.split_at_checked(length)?;
-    *from = rest;
-    Some(taken)
-}
-
-/// What was put in as text comes out as text.
-pub(super) fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap_or_default()
+    Some(length)
 }
 
 #[cfg(test)]
@@ -41,13 +40,17 @@ mod tests {
 
     #[test]
     fn lengths_survive() {
-        for length in [0, 1, 127, 128, 300, 70_000, 1 << 31, usize::MAX] {
-            let mut out = Vec::new();
+        for length in [0, 1, 63, 64, 127, 128, 300, 4095, 4096, 70_000, 1 << 31, usize::MAX] {
+            let mut out = String::new();
             put_length(&mut out, length);
-            let mut rest = out.as_slice();
-            assert_eq!((take_length(&mut rest), rest), (Some(length), &[][..]));
+            assert!(out.is_ascii());
+            out.push_str("x");
+            let mut at = 0;
+            assert_eq!((length_at(&out, &mut at), out.get(at..)), (Some(length), Some("x")));
         }
-        assert_eq!(take_length(&mut [0x80].as_slice()), None);
-        assert_eq!(take_length(&mut [0xff; 20].as_slice()), None);
+        for cut in ["", "@", &"@".repeat(20)] {
+            assert_eq!(length_at(cut, &mut 0), None);
+        }
+        assert_eq!(length_at("x", &mut 2), None);
     }
 }

@@ -250,7 +250,7 @@ fn typed_indexes_are_asked_for_values_keys_and_objects() {
     for name in ["a", "b"] {
         store.add(pod(name, "1")).expect("a key");
     }
-    assert_eq!(store.indexers(), ["namespace".into(), "app".into()]);
+    assert_eq!(store.indexers(), ["namespace", "app"].map(Arc::<str>::from));
     assert_eq!(store.index_keys("namespace", "shop").expect("an index"), [key("a"), key("b")]);
     assert_eq!(store.index_values("app").expect("an index"), ["a", "b"]);
     assert_eq!(store.by_index("app", "b").expect("an index").list()[0].key(), &key("b"));
