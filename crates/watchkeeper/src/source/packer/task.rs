@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking, yield_now};
@@ -195,6 +196,10 @@ impl Task {
                 self.list_ended();
             }
             self.note_plans();
+            if self.messages.is_empty() {
+                // Whoever was in a hurry has what was wanted.
+                let _ = self.hurry.notified().now_or_never();
+            }
             self.at_rest_since = Instant::now();
         }
     }

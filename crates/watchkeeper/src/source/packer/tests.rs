@@ -6,6 +6,7 @@ mod corpus;
 mod exact;
 mod faults;
 mod first;
+mod gather;
 mod room;
 
 use std::collections::{HashMap, HashSet};
