@@ -80,7 +80,7 @@ impl<K> Objects<K> {
 
     /// There is none. Where labels decide, this looks for the first that matches.
     pub fn is_empty(&self) -> bool {
-        self.untyped().next().is_none()
+        if self.is_filtered() { self.untyped().next().is_none() } else { self.most() == 0 }
     }
 
     /// As many as there would be if all labels matched.

@@ -45,11 +45,20 @@ struct State {
 enum Body {
     /// The JSON that the server sent. (In a box, because nearly all objects of a cache are packed.)
     Raw(Box<Bytes>),
-    /// The same, in the buffer that it was read into, until it is packed: who keeps it keeps all that was read with it.
-    Lent(Box<Bytes>),
+    /// The same, until it is packed.
+    Lent(Box<Lent>),
     Packed(Packed),
     /// What differs from an earlier state, or from an object that is much like it.
     Spliced(Spliced),
+}
+
+/// A raw body that waits to be packed.
+#[derive(Clone)]
+struct Lent {
+    /// It may be in the buffer that it was read into: who keeps it keeps all that was read with it.
+    json: Bytes,
+    /// What it is probably much like: its last state.
+    base: Option<Base>,
 }
 
 impl Body {
@@ -60,7 +69,8 @@ impl Body {
 
     fn size(&self) -> usize {
         match self {
-            Self::Raw(bytes) | Self::Lent(bytes) => bytes.len(),
+            Self::Raw(json) => json.len(),
+            Self::Lent(lent) => lent.json.len(),
             Self::Packed(packed) => packed.size(),
             Self::Spliced(spliced) => spliced.size(),
         }
@@ -69,7 +79,8 @@ impl Body {
     /// Its size, and what is needed to know where it is.
     fn memory(&self) -> usize {
         match self {
-            Self::Raw(bytes) | Self::Lent(bytes) => size_of::<Bytes>() + bytes.len(),
+            Self::Raw(json) => size_of::<Bytes>() + json.len(),
+            Self::Lent(lent) => size_of::<Lent>() + lent.json.len(),
             Self::Packed(packed) => packed.memory(),
             Self::Spliced(spliced) => spliced.memory(),
         }
@@ -117,7 +128,7 @@ impl Object {
     /// row: `{"cells":[..],"object":{..}}`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
         match self.body() {
-            Body::Lent(bytes) => Ok(Bytes::copy_from_slice(&bytes)),
+            Body::Lent(lent) => Ok(Bytes::copy_from_slice(&lent.json)),
             body => self.unpacked(body),
         }
     }
@@ -130,7 +141,8 @@ impl Object {
     /// Not under the lock.
     fn unpacked(&self, body: Body) -> Result<Bytes, DecodeError> {
         let unpacked = match body {
-            Body::Raw(bytes) | Body::Lent(bytes) => return Ok(*bytes),
+            Body::Raw(json) => return Ok(*json),
+            Body::Lent(lent) => return Ok(lent.json),
             Body::Packed(packed) => packed.unpack(),
             Body::Spliced(spliced) => spliced.unpack(),
         };
@@ -179,8 +191,8 @@ impl Object {
     /// Makes the handle of an object that was read. If it is `lent`, the body may be a part of all that was read with it, and
     /// is packed or [owned](Self::own_body) soon. The header has no [problem](RawHeader::problem).
     pub(crate) fn read(header: &RawHeader<'_>, json: Bytes, lent: bool, hash: u64, sets: &mut LabelSets) -> Self {
-        let json = Box::new(json);
-        Self::from_parts(header, if lent { Body::Lent(json) } else { Body::Raw(json) }, hash, Some(sets))
+        let body = if lent { Body::Lent(Box::new(Lent { json, base: None })) } else { Body::Raw(Box::new(json)) };
+        Self::from_parts(header, body, hash, Some(sets))
     }
 
     fn from_parts(header: &RawHeader<'_>, body: Body, hash: u64, sets: Option<&mut LabelSets>) -> Self {
@@ -232,9 +244,30 @@ impl Object {
     /// The body, if it is not packed.
     pub(crate) fn raw(&self) -> Option<Bytes> {
         match &self.state().body {
-            Body::Raw(bytes) | Body::Lent(bytes) => Some(Bytes::clone(bytes)),
+            Body::Raw(json) => Some(Bytes::clone(json)),
+            Body::Lent(lent) => Some(lent.json.clone()),
             Body::Packed(_) | Body::Spliced(_) => None,
         }
+    }
+
+    /// While the body waits to be packed, it remembers what it may be spliced onto. So does the next state of the object, if this
+    /// one is gone before its turn.
+    pub(crate) fn wait_with(&self, base: Base) {
+        let mut state = self.state();
+        match &mut state.body {
+            Body::Lent(lent) => lent.base = Some(base),
+            Body::Raw(json) => state.body = Body::Lent(Box::new(Lent { json: Bytes::clone(json), base: Some(base) })),
+            Body::Packed(_) | Body::Spliced(_) => {}
+        }
+    }
+
+    /// What another state of this object may be spliced onto: this one, or, while it waits to be packed, what it may be spliced onto
+    /// itself.
+    pub(crate) fn base_of_next(&self) -> Option<Base> {
+        if let Body::Lent(lent) = &self.state().body {
+            return lent.base.clone();
+        }
+        self.base()
     }
 
     /// The body, if it is packed; if it is spliced, what onto. A later state may be spliced onto it.

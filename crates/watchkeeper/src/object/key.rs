@@ -38,7 +38,7 @@ const DELETING: &str = "d";
 const LIVING: &str = "l";
 
 thread_local! {
-    /// The text of a key that is being made.
+    /// The text of a key that is being made; else empty.
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -79,6 +79,7 @@ impl ObjectKey {
             text.push_str(name);
             put_rest(text);
             let key = Self(ArcStr::from(text.as_str()));
+            text.clear();
             text.shrink_to(LARGEST_TEXT);
             key
         })
@@ -119,7 +120,7 @@ impl ObjectKey {
 
     /// Looks at it, so that it is at hand for who looks at it next.
     pub(crate) fn touch(&self) {
-        std::hint::black_box(self.0.as_bytes().first());
+        std::hint::black_box(self.0.as_bytes().first().copied());
     }
 
     fn places(&self) -> Places {
@@ -261,6 +262,46 @@ mod tests {
         assert_eq!((loaded.header(), plain.header()), (header, HeaderTexts::default()));
         assert_ne!(ObjectKey::cluster("a/b"), ObjectKey::namespaced("a", "b"));
         assert_eq!(size_of::<ObjectKey>(), 8);
+    }
+
+    #[test]
+    fn texts_of_any_length_and_script_come_out_as_they_were() {
+        let texts = [0, 1, 63, 64, 65, 4095, 4096, 70_000]
+            .map(|length| "é1".repeat(length).chars().take(length).collect::<String>());
+        for (number, name) in texts.iter().enumerate() {
+            for namespace in &texts {
+                let plain = ObjectKey::namespaced(namespace, name);
+                let [version, uid, labels] = [1, 2, 3].map(|step| texts[(number + step) % texts.len()].as_str());
+                let header = HeaderTexts { deleting: number % 2 == 0, version, uid, labels };
+                let loaded = ObjectKey::with_header(namespace, name, header);
+                for key in [&plain, &loaded] {
+                    assert_eq!((key.namespace().unwrap_or_default(), key.name()), (namespace.as_str(), name.as_str()));
+                }
+                assert!(plain == loaded && loaded == plain && loaded.header() == header);
+            }
+        }
+    }
+
+    #[test]
+    fn a_huge_key_leaves_no_room_behind() {
+        ObjectKey::cluster("x".repeat(1 << 20));
+        assert!(TEXT.with_borrow(String::capacity) <= LARGEST_TEXT);
+    }
+
+    #[test]
+    fn keys_are_equal_only_where_both_texts_are() {
+        let texts = ["", "a", "b", "ab", "aa", "aab", "\u{1}a", "é"];
+        let keys: Vec<(&str, &str)> = texts.iter().flat_map(|one| texts.map(|two| (*one, two))).collect();
+        for one in &keys {
+            for two in &keys {
+                let [plain, loaded] = [
+                    ObjectKey::namespaced(one.0, one.1),
+                    ObjectKey::with_header(two.0, two.1, HeaderTexts { labels: "a", ..HeaderTexts::default() }),
+                ];
+                assert_eq!((plain == loaded, loaded == plain), (one == two, one == two), "{one:?} {two:?}");
+                assert_eq!(plain.cmp(&loaded), one.cmp(two));
+            }
+        }
     }
 
     #[test]

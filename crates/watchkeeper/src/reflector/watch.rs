@@ -253,7 +253,7 @@ impl Reflector {
                         alarm.as_mut().reset(watch.alarm_at());
                         continue;
                     }
-                    let event = match self.race(watch).await {
+                    match self.race(watch).await {
                         Race::First(event) => event,
                         Race::Second(second, event) => {
                             self.goes_blind(watch.last_arrival);
@@ -268,9 +268,7 @@ impl Reflector {
                             self.goes_blind(watch.last_arrival);
                             return End::Error(error);
                         }
-                    };
-                    alarm.as_mut().reset(watch.alarm_at());
-                    event
+                    }
                 }
             };
             if event.is_ok() {

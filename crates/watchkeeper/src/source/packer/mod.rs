@@ -21,7 +21,6 @@ use tokio::task::coop::consume_budget;
 use self::task::Task;
 use crate::defaults::DICTIONARY_SAMPLE;
 use crate::object::WeakObject;
-use crate::object::packed::Base;
 use crate::{KnownObjects, Object};
 
 /// The packer of a source. Clones are the same; its task ends with the last of them.
@@ -63,13 +62,11 @@ struct Fresh {
     object: WeakObject,
     /// For its raw body.
     permit: OwnedSemaphorePermit,
-    /// Its last state.
-    base: Option<Base>,
 }
 
 /// The task is woken for this many objects; for fewer when no more are at hand.
 const TOGETHER: usize = 128;
-/// When so many bytes wait, the task does not wait for more.
+/// When bodies of so many bytes wait, the task does not wait for more. (The buffers that they were read into may be larger.)
 const MANY: usize = 512 << 10;
 
 /// How the packing of a source's objects goes.
@@ -124,7 +121,10 @@ impl Packer {
                 permit
             }
         };
-        let fresh = Fresh { object: object.downgrade(), permit, base: last.and_then(Object::base) };
+        if let Some(base) = last.and_then(Object::base_of_next) {
+            object.wait_with(base);
+        }
+        let fresh = Fresh { object: object.downgrade(), permit };
         let mut outbox = self.outbox();
         outbox.fresh.push(fresh);
         // Where room is short somebody may wait for it already.

@@ -112,7 +112,7 @@ const ASIDE: usize = 32;
 /// As few wait for others, if there was so long a rest before them.
 const REST: Duration = Duration::from_micros(300);
 const VERY_FEW: usize = 4;
-/// For so long, unless many come.
+/// For so long, unless somebody is in a hurry.
 const GATHERING: Duration = Duration::from_millis(10);
 /// How long they wait for such a thread.
 const ASIDE_WAIT: Duration = Duration::from_millis(10);
@@ -172,9 +172,7 @@ impl Task {
                     None => return,
                     Some(message) => {
                         news.add(message);
-                        if !news.list_ended {
-                            self.gather(&mut news).await;
-                        }
+                        self.gather(&mut news).await;
                     }
                 },
                 () = sleep_until(self.look_at.unwrap_or_else(Instant::now)), if self.look_at.is_some() => self.look(),
@@ -208,11 +206,17 @@ impl Task {
     /// a task that tells of it; if this one were woken each time as well, another thread would have to wake up to run one of the
     /// two. Where many come, they are better packed while they are in the processor's caches.
     async fn gather(&mut self, news: &mut News) {
+        self.take_news(news);
+        let few = news.objects.len() <= VERY_FEW && !news.list_ended;
         // Nobody rests while everything is packed anew.
-        if news.objects.len() > VERY_FEW || self.pass.is_some() || self.at_rest_since.elapsed() < REST {
-            return;
+        if few && self.pass.is_none() && self.at_rest_since.elapsed() >= REST {
+            let _ = timeout(GATHERING, self.hurry.notified()).await;
+            self.take_news(news);
         }
-        let _ = timeout(GATHERING, self.hurry.notified()).await;
+    }
+
+    /// Takes what messages there are, while the objects are few.
+    fn take_news(&mut self, news: &mut News) {
         while news.objects.len() < ASIDE
             && !news.list_ended
             && let Ok(message) = self.messages.try_recv()
@@ -254,9 +258,9 @@ impl Task {
         self.count(|status| status.busy = has_plans || !self.messages.is_empty());
     }
 
-    fn fresh(&mut self, Fresh { object, permit, base }: Fresh) {
+    fn fresh(&mut self, Fresh { object, permit }: Fresh) {
         match object.upgrade() {
-            Some(object) => self.take(&object, base.as_ref()),
+            Some(object) => self.take(&object, object.base_of_next().as_ref()),
             None => self.count(|status| status.skipped += 1),
         }
         // It has had its turn.

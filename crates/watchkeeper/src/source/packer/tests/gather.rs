@@ -69,3 +69,33 @@ async fn what_waits_for_others_is_packed_when_the_source_is_gone() {
     sleep(WAIT).await;
     assert!(pod.raw().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_change_twice_while_they_wait_are_kept_as_what_differs_all_the_same() {
+    let (store, packer) = settled(1200).await;
+    let is_like_another = |pod: &Object| pod.base().is_some_and(|base| base.is_shared);
+    let like: Vec<Object> = store.objects().values().filter(|pod| is_like_another(pod)).take(100).cloned().collect();
+    assert_eq!(like.len(), 100);
+    for pod in like {
+        let json = String::from_utf8(pod.json().expect("a body").to_vec()).expect("text");
+        for phase in ["Pending", "Failed"] {
+            let next = object(json.replacen("\"Running\"", &format!("\"{phase}\""), 1));
+            packer.admit(&next, store.get_by_key(next.key()).as_ref()).await;
+            packer.flush();
+            store.put(next);
+            sleep(Duration::from_millis(3)).await;
+        }
+        drained(&packer).await;
+        sleep(Duration::from_secs(1)).await;
+        assert!(store.get_by_key(pod.key()).is_some_and(|pod| is_like_another(&pod)), "{}", pod.key());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_are_at_hand_after_a_rest_wait_for_no_others() {
+    let (store, packer) = settled(700).await;
+    admit(&packer, &store, &PODS, 700..705).await;
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(packer.0.room.available_permits(), packer.0.room_bytes, "all have had their turn");
+    assert!(store.objects().values().all(|pod| pod.raw().is_none()));
+}
