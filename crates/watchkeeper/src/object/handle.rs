@@ -10,6 +10,7 @@ use bytes::Bytes;
 use compact_str::CompactString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use smallvec::SmallVec;
 
 use super::header::{self, RawHeader};
 use super::key::HeaderTexts;
@@ -87,11 +88,16 @@ impl Body {
     }
 }
 
+/// The values of an object in one index.
+pub(crate) type IndexValues = SmallVec<[CompactString; 1]>;
+
 /// What most objects do not have.
 #[derive(Default)]
 struct Extra {
-    /// The values of indexes that look into the body, by the index's number, until the store takes them.
-    index_values: Vec<(u64, Vec<CompactString>)>,
+    /// The values of indexes that look into the body, by the index's number, until the store takes them. While a list comes, all of
+    /// its objects have some: so those of one index, which is mostly one, need no memory of their own, which would be as many
+    /// holes afterwards.
+    index_values: SmallVec<[(u64, IndexValues); 1]>,
     /// The decoded object, if it is to be kept.
     decoded: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -358,12 +364,12 @@ impl Object {
     }
 
     /// Hangs on the handle what an index finds in the body, while that is at hand.
-    pub(crate) fn put_index_values(&self, index: u64, values: Vec<CompactString>) {
+    pub(crate) fn put_index_values(&self, index: u64, values: IndexValues) {
         self.state().extra.get_or_insert_default().index_values.push((index, values));
     }
 
     /// Takes what was hung on it for an index, which needs it once.
-    pub(crate) fn take_index_values(&self, index: u64) -> Option<Vec<CompactString>> {
+    pub(crate) fn take_index_values(&self, index: u64) -> Option<IndexValues> {
         let mut state = self.state();
         let extra = state.extra.as_mut()?;
         let at = extra.index_values.iter().position(|(known, _)| *known == index)?;

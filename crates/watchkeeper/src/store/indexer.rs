@@ -278,14 +278,14 @@ impl Indexer<Object> {
     /// Finds out what the indexes need to know of an object's body, while that is at hand, and hangs it on the handle:
     /// so nobody has to unpack the body later.
     pub(crate) fn look_into_body(&self, object: &Object, json: &[u8]) {
+        let mut values = Vec::new();
         for definition in self.store.definitions().iter().filter(|definition| definition.index.needs_body()) {
-            let mut values = Vec::new();
             definition.caught(Some(object.key()), &mut values, |values| {
                 if !definition.index.compute_from_json(json, values) {
                     tracing::debug!(object = %object.key(), index = %definition.name, "does not decode");
                 }
             });
-            object.put_index_values(definition.index.id(), values);
+            object.put_index_values(definition.index.id(), values.drain(..).collect());
         }
     }
 }
