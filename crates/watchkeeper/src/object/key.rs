@@ -277,7 +277,8 @@ mod tests {
                 for key in [&plain, &loaded] {
                     assert_eq!((key.namespace().unwrap_or_default(), key.name()), (namespace.as_str(), name.as_str()));
                 }
-                assert!(plain == loaded && loaded == plain && loaded.header() == header);
+                assert_eq!((&plain, &loaded), (&loaded, &plain), "whichever is asked");
+                assert_eq!(loaded.header(), header);
             }
         }
     }

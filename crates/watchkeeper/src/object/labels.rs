@@ -201,7 +201,7 @@ mod tests {
         let first = kept[1].0.as_ref().expect("shared labels");
         for (shared, own) in &kept[1..] {
             assert!(ArcStr::ptr_eq(first, shared.as_ref().expect("shared labels")));
-            assert_eq!(pairs(&own).count(), 1);
+            assert_eq!(pairs(own).count(), 1);
         }
     }
 

@@ -44,7 +44,7 @@ mod tests {
             let mut out = String::new();
             put_length(&mut out, length);
             assert!(out.is_ascii());
-            out.push_str("x");
+            out.push('x');
             let mut at = 0;
             assert_eq!((length_at(&out, &mut at), out.get(at..)), (Some(length), Some("x")));
         }
